@@ -21,7 +21,7 @@ from rowtime.plan.program import compile_script
 from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.kafka_exactly_once import TransactionalSink
 from rowtime.runtime.sinks.kafka_topic import KafkaSink
-from rowtime.runtime.sinks.ownership import Asked
+from rowtime.runtime.sinks.ownership import Claim
 from rowtime.state.memory import read_table
 
 ROWS = 1_000_000
@@ -52,7 +52,7 @@ def _measure(spark: SparkSession, folder: Path, broker: Broker, kind: type[Kafka
     sink = kind(dict(node.options), "o")
     place = sink.folder(folder)
     place.mkdir(parents=True)
-    sink.record(sink.claim(Asked("p", kind.__name__, str(folder), 0)))
+    sink.record(sink.claim(Claim("p", kind.__name__, str(folder), 0)))
     first, found = 0, []
     for count in (FEW, *[ROWS] * TRIES, *[FEW] * TRIES):
         file = place / f"{first}.parquet"

@@ -178,7 +178,9 @@ def test_a_function_that_fails_ends_the_run_and_once_it_is_fixed_the_tick_is_rep
     session.udf.register("inverse", lambda v: 1 / v, "DOUBLE")
     sql = STREAM + "SELECT STREAM v, inverse(v) AS w FROM a"
     rows = [(START, "a", 2), (START, "a", 0), (START, "a", 4)]
-    with pytest.raises(Exception, match="division by zero"):
+    with pytest.raises(
+        rt.Failure, match=r"R512 .* raised ZeroDivisionError: division by zero \(<lambda>, line \d+ of .*\.py\)"
+    ):
         run(rt.Pipeline(session, home=tmp_path / "home").sql(sql), tmp_path, rows, 3)
     session.udf.register("inverse", lambda v: 1 / v if v else None, "DOUBLE")
     fixed = rt.Pipeline(session, home=tmp_path / "home").sql(sql).renewed("inverse")

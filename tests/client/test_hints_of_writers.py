@@ -86,6 +86,15 @@ def test_bounds_of_columns(home: Home) -> None:
         log.set_bound("a", 1)
 
 
+def test_a_closed_writer_is_opened_again(home: Home) -> None:
+    log = rt.writer("plain", home=home)
+    log.close()
+    opened = told(lambda: log.insert([{"a": 1}]), r"Open a new one: (rt\.writer)\(…\)")
+    assert opened == "rt.writer"
+    with rt.writer("plain", home=home) as log:
+        assert log.insert([{"a": 1}]) == 0
+
+
 def test_times() -> None:
     assert to_micros(told(lambda: to_micros("noon"), "Write it as (.*), in UTC")) == to_micros(
         "2024-01-31 23:59:59.123456+00:00"

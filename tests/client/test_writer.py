@@ -240,9 +240,11 @@ def test_a_log_without_free_positions_accepts_no_row(log: Path) -> None:
 def test_a_closed_writer_writes_nothing(log: Path) -> None:
     writer = Writer(log)
     writer.close()
-    writer.close()
-    with pytest.raises(ValueError, match="closed"):
-        writer.insert([{"x": 1}])
+    writer.close(leave=True)
+    for act in (lambda: writer.insert([{"x": 1}]), lambda: writer.set_rowtime_bound(5), writer.end, writer.fence):
+        with pytest.raises(Refused, match=f"R217 the writer main of {log} is closed"):
+            act()
+    assert [*log.rglob("*.parquet")] == []
 
 
 def test_a_stream_is_found_by_name_and_its_columns_are_converted(home: Home) -> None:

@@ -17,7 +17,7 @@ from examples.flights import independent, records
 from examples.flights.feed import feed
 from rowtime.client.arrow_types import arrow_type
 from rowtime.client.home import Home
-from rowtime.client.log_contract import Made
+from rowtime.client.log_contract import Item
 from rowtime.client.log_folder import FolderPen
 from rowtime.client.log_items import Bound, Entry, Rows
 from rowtime.client.stream_log import scan
@@ -229,7 +229,7 @@ def test_the_feed_may_be_cut_inside_every_write(
         left = iter(range(after))
         put = FolderPen.put
 
-        def killed(self: FolderPen, make: Callable[[], Made]) -> None:
+        def killed(self: FolderPen, make: Callable[[], Item]) -> None:
             put(self, make)
             if next(left, None) is None:
                 raise Killed

@@ -15,7 +15,7 @@ from rowtime.core.errors import Failure, Refused
 from rowtime.plan.bind.sinks import SinkBinder
 from rowtime.runtime.sinks.kafka_topic import KNOWN, KafkaSink
 from rowtime.runtime.sinks.ownership import Record
-from rowtime.runtime.sinks.topic_owner import Found
+from rowtime.runtime.sinks.topic_owner import TopicState
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,9 +86,9 @@ def test_late_writes_of_an_old_pipeline_do_not_reclaim_the_topic() -> None:
     new = Record("p", "new", "/new", 1, before=({"identity": "old"},))
     third = Record("p", "third", "/third", 2, before=({"identity": "old"}, {"identity": "new"}))
     for records, owner in (((old,), old), ((old, new, old), new), ((old, new, old, third, new), third), ((), None)):
-        assert Found([(record, 0) for record in records]).owner() == owner
-    assert Found([(old, 0)]).owner(new) == new, "known from before"
-    assert Found([(third, 0), (new, 7)]).next_row_of("new") == 7
+        assert TopicState([(record, 0) for record in records]).owner() == owner
+    assert TopicState([(old, 0)]).owner(new) == new, "known from before"
+    assert TopicState([(third, 0), (new, 7)]).next_row_of("new") == 7
 
 
 @pytest.mark.slow

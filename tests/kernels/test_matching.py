@@ -21,7 +21,7 @@ from rowtime.kernels.lists import Listed
 from rowtime.kernels.matching.automaton import automaton
 from rowtime.kernels.matching.matcher import Clause, Matches, matches
 from rowtime.kernels.matching.pattern import parse, variables
-from rowtime.kernels.matching.rows import Asked, Conditions, Picked, Rows, Running
+from rowtime.kernels.matching.rows import Conditions, PathCondition, Picked, Rows, Running
 from rowtime.kernels.matching.running import Different, Gathered, running
 from rowtime.kernels.window_functions import Distinct, Function, Sum
 from tests.oracle import match_recognize as o
@@ -50,7 +50,7 @@ def _conditions(kinds: dict[str, str], names: dict[str, str], values: Ints, rows
         elif kind == "falls after":
             of_rows[mine] = (after > -FAR) & (values > after)
         elif kind == "above first":
-            of_paths[mine] = Asked(
+            of_paths[mine] = PathCondition(
                 (Picked(frozenset(number.values()), last=False),), (), lambda r, p, s: values[r] >= values[p[0]]
             )
         elif kind == "above last A" and "A" in number:
@@ -58,18 +58,18 @@ def _conditions(kinds: dict[str, str], names: dict[str, str], values: Ints, rows
             def test(r: Ints, p: Any, s: Any) -> Any:
                 return (p[0] >= 0) & (values[r] > np.where(p[0] >= 0, values[p[0]], 0))
 
-            of_paths[mine] = Asked(
+            of_paths[mine] = PathCondition(
                 (Picked(frozenset({number["A"]}), last=True, offset=1 if name == "A" else 0),), (), test
             )
         elif kind == "few":
             aggregates.append(running_of(Sum(), values, mine))
-            of_paths[mine] = Asked((), (len(aggregates) - 1,), lambda r, p, s: np.asarray(s[0]["s"]) <= FEW)
+            of_paths[mine] = PathCondition((), (len(aggregates) - 1,), lambda r, p, s: np.asarray(s[0]["s"]) <= FEW)
         elif kind == "two values":
             aggregates.append(running_of(Distinct(), values, mine))
-            of_paths[mine] = Asked((), (len(aggregates) - 1,), _values(aggregates[-1], lambda n: n <= 2))
+            of_paths[mine] = PathCondition((), (len(aggregates) - 1,), _values(aggregates[-1], lambda n: n <= 2))
         elif kind == "a list of three":
             aggregates.append(running_of(Listed(), values, mine))
-            of_paths[mine] = Asked(
+            of_paths[mine] = PathCondition(
                 (), (len(aggregates) - 1,), _values(aggregates[-1], lambda v: len(v) <= 3 and v[0] <= v[-1])
             )
     return Conditions(of_rows, of_paths, aggregates)
@@ -234,13 +234,13 @@ def test_a_condition_that_fails_for_a_skipped_start_does_not_hold_rows(pattern: 
         return np.ones(len(picked[0]), np.bool_)
 
     parsed = parse(pattern)
-    asked = Asked((Picked(frozenset({0}), last=True),), (), test)
+    condition = PathCondition((Picked(frozenset({0}), last=True),), (), test)
     no, yes = np.zeros(1, np.bool_), np.ones(1, np.bool_)
     rows = Rows(np.array([0]), np.array([3]), np.array([0, 1, 2]), no, yes, 2)
     clause = Clause(automaton(parsed), within=10)
     with pytest.raises(ZeroDivisionError):
-        matches(clause, rows, Conditions(of_paths={1: asked}), rows.begins)
-    found = matches(replace(clause, in_turn=True), rows, Conditions(of_paths={1: asked}), rows.begins)
+        matches(clause, rows, Conditions(of_paths={1: condition}), rows.begins)
+    found = matches(replace(clause, in_turn=True), rows, Conditions(of_paths={1: condition}), rows.begins)
     assert found.least.tolist() == [least]
 
 

@@ -47,8 +47,8 @@ OFTEN = [pytest.param(law, id=law.name, marks=() if law.name in ONCE else pytest
 class Noting(Tracing):
     """Records the positions of the streams' rows: for an edge, of the start and the end."""
 
-    def found(self, node: Operator, asked: Any) -> pa.Table | None:
-        rows = super().found(node, asked)
+    def rows_of(self, node: Operator, spans: Any) -> pa.Table | None:
+        rows = super().rows_of(node, spans)
         if isinstance(node, Stream) and rows is not None:
             changed = rows[CHANGED_BY].to_pylist() if isinstance(node, EventStream) else ()
             self.places: set[int] = getattr(self, "places", set()) | {*rows[POSITION].to_pylist(), *changed}

@@ -10,7 +10,7 @@ import pytest
 
 import rowtime as rt
 import rowtime.kernels.matching.paths as paths_module
-import rowtime.operators.patterns.looked as looked_module
+from rowtime.operators.patterns import match_tick
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,6 +119,30 @@ def test_a_condition_is_evaluated_only_for_rows_that_are_reached(spark: SparkSes
     assert _given(spark, tmp_path / "whole", rows + SELECT.format(whole)) == [{"k": "a", "n": 2}]
 
 
+@pytest.mark.parametrize(
+    ("clauses", "code", "message"),
+    [
+        ("MEASURES root(A.v) AS m PATTERN (A) DEFINE A AS A.v < 0", "R512", "raised ValueError: math domain error"),
+        (
+            "MEASURES middle(COLLECT_LIST(NULLIF(A.v, -1))) AS m PATTERN (A) DEFINE A AS A.v < 0",
+            "R512",
+            "raised statistics.StatisticsError: no median for empty data (median, line ",
+        ),
+        ("MEASURES A.v AS m PATTERN (A) DEFINE A AS root(FIRST(A.v)) > 1", "R179", "computed: ValueError: math domain"),
+    ],
+)
+def test_a_python_function_that_raises_in_a_match_is_reported_with_its_error(
+    spark: SparkSession, tmp_path: Path, clauses: str, code: str, message: str
+) -> None:
+    functions = """CREATE FUNCTION root(v INT) RETURNS DOUBLE AS 'math:sqrt';
+    CREATE FUNCTION middle(v ARRAY<INT>) RETURNS DOUBLE AS 'statistics:median';"""
+    with pytest.raises(rt.Failure) as failed:
+        _given(spark, tmp_path, functions + _rows(("a", -1, "")) + SELECT.format(clauses))
+    assert [problem.code for problem in failed.value.problems] == [code]
+    assert message in failed.value.problems[0].message
+    assert "Traceback" not in str(failed.value)
+
+
 def test_a_condition_whose_type_only_spark_knows_has_to_be_boolean(spark: SparkSession, tmp_path: Path) -> None:
     clauses = "MEASURES COUNT(*) AS n PATTERN (A B) WITHIN INTERVAL '1' HOUR DEFINE B AS IF(B.v > A.v, 1, 0)"
     rows = _rows(("a", 1, ""), ("a", 2, ""))
@@ -138,7 +162,7 @@ def test_a_row_whose_value_cannot_be_computed_is_refused(spark: SparkSession, tm
 def test_a_pattern_with_too_many_paths_ends_the_run(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (paths_module, looked_module):
+    for module in (paths_module, match_tick):
         monkeypatch.setattr(module, "MOST_PATHS", 3)
     rows = _rows(*((("a", n, "")) for n in range(8)))
     clauses = """MEASURES COUNT(*) AS n PATTERN ((A | B)+ C) WITHIN INTERVAL '1' HOUR

@@ -22,7 +22,7 @@ from rowtime.core.errors import Failure, Refused
 from rowtime.core.stores import ObjectPlace, content_of
 from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.runtime.sinks.contract import Batch
-from rowtime.runtime.sinks.ownership import Asked, Record
+from rowtime.runtime.sinks.ownership import Claim, Record
 from rowtime.runtime.sinks.stream_log import StreamLogSink
 from tests.deaths import Died
 
@@ -49,7 +49,7 @@ class Driver:
 
     def start(self, sent: tuple[int, int] | None = None, *, take_over: bool = False) -> Record:
         place = f"{self.home.path}/{self.checkpoint}"
-        record = self.sink.claim(Asked("p", self.checkpoint, place, 7, sent, take_over))
+        record = self.sink.claim(Claim("p", self.checkpoint, place, 7, sent, take_over))
         self.sink.record(record)
         return record
 
@@ -169,7 +169,7 @@ def test_a_pump_that_is_taken_over_while_it_writes_says_stop_it(home: Home) -> N
     old, new = Driver(home), Driver(home, "two")
     old.start()
     old.hand_over(0)
-    record = new.sink.claim(Asked("p", "two", f"{home.path}/two", 7, take_over=True))
+    record = new.sink.claim(Claim("p", "two", f"{home.path}/two", 7, take_over=True))
     old.hand_over(2)
     with pytest.raises(Refused, match="R442 another pipeline that is running"):
         new.sink.record(record)
@@ -185,7 +185,7 @@ def test_of_two_concurrent_first_pumps_one_gets_the_name(home: Home) -> None:
     one, other = Driver(home, "one"), Driver(home, "two")
     places = [f"{home.path}/{name}" for name in ("one", "two")]
     records = [
-        driver.sink.claim(Asked("p", driver.checkpoint, place, 7))
+        driver.sink.claim(Claim("p", driver.checkpoint, place, 7))
         for driver, place in zip((one, other), places, strict=True)
     ]
     one.sink.record(records[0])

@@ -90,11 +90,11 @@ def traced(watched: Watched, folder: Path) -> None:
     try:
         traces = Traces(watched)
         traces.ask(pipeline, wanted)
-        _, result = traces.found(wanted)
+        _, result = traces.state_of(wanted)
         until = time.monotonic() + PATIENCE
         while result is None and time.monotonic() < until:
             time.sleep(0.5)
-            _, result = traces.found(wanted)
+            _, result = traces.state_of(wanted)
     finally:
         os.chdir(before)
     assert result is not None

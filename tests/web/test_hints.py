@@ -108,5 +108,5 @@ def test_rows_are_shown_once_the_home_of_their_streams_is_given(
         client = TestClient(Console(Watched(of, [factory]), Access(port=8642), acts=False).app, base_url=AT)
         return client.get(f"{address(client, 'factory')}/rows")
 
-    told(rows(Home(tmp_path / "none")), "Give variables with --set, a home with (--home)")
+    told(rows(Home(tmp_path / "none")), "Give variables with --set, the home with (--home)")
     assert rows(home).text.count('class="pick"') == 39

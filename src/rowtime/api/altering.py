@@ -129,9 +129,9 @@ def _go_over(pipeline: Pipeline, engine: Engine, order: Order) -> None:
 
 def _close(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Release the sources or sinks that are no longer used."""
-    for name, one in before.items():
-        close = getattr(one, "close", None)
-        if close is not None and now.get(name) is not one:
+    for name, sink in before.items():
+        close = getattr(sink, "close", None)
+        if close is not None and now.get(name) is not sink:
             close()
 
 

@@ -21,7 +21,9 @@ def svg(plan: StoredPlan) -> str:
     places = _places(plan)
     width = max(x for x, _ in places.values()) + WIDE + 1
     height = max(y for _, y in places.values()) + HIGH + 1
-    edges = [_edge(places[child], places[name]) for name, one in plan.operators.items() for child in one.inputs]
+    edges = [
+        _edge(places[child], places[name]) for name, operator in plan.operators.items() for child in operator.inputs
+    ]
     boxes = [_box(name, plan.operators[name].kind, *place) for name, place in places.items()]
     size = f'width="{width}" height="{height}" viewBox="-1 -1 {width + 1} {height + 1}"'
     label = f'role="img" aria-label="{len(boxes)} operators"'
@@ -32,12 +34,12 @@ def svg(plan: StoredPlan) -> str:
 def _places(plan: StoredPlan) -> Mapping[str, tuple[int, int]]:
     depth: dict[str, int] = {}
     filled: dict[int, int] = {}
-    found = {}
-    for name, one in plan.operators.items():  # inputs come first
-        column = depth[name] = max((depth[child] + 1 for child in one.inputs), default=0)
+    places = {}
+    for name, operator in plan.operators.items():  # inputs come first
+        column = depth[name] = max((depth[child] + 1 for child in operator.inputs), default=0)
         row = filled[column] = filled.get(column, -1) + 1
-        found[name] = (column * (WIDE + APART), row * (HIGH + BELOW))
-    return found
+        places[name] = (column * (WIDE + APART), row * (HIGH + BELOW))
+    return places
 
 
 def _edge(start: tuple[int, int], end: tuple[int, int]) -> str:

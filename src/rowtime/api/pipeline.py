@@ -28,7 +28,7 @@ from rowtime.client.home import Home
 from rowtime.core import markup
 from rowtime.core.errors import Problem, Problems, Refused, refuse
 from rowtime.core.stores import Place, place_of
-from rowtime.observe.asked import observing
+from rowtime.observe.options import observing
 from rowtime.observe.spark_listeners import QueryListener
 from rowtime.operators.rows.table_function import Make
 from rowtime.plan.bind.catalog import Definitions, Without
@@ -108,7 +108,7 @@ class Pipeline:
         if not returns and not is_of_spark(function):
             hint = 'Give it as a type of Spark: python_function(f, "BIGINT").'
             raise refuse("R107", f"the type that the Python function {name} returns is not specified", hint)
-        if name.lower() in (known.lower() for known in python):
+        if name.lower() in (taken.lower() for taken in python):
             raise refuse("R203", f"there are two Python functions {name}", "Use another name.")
         python[name] = PythonFunction(function, returns)
         return name
@@ -176,8 +176,8 @@ class Pipeline:
         ``checkpoint``: use the tables of the session that this checkpoint has read, not the current ones, and the
         orders to pumps that are in force there, or other ``orders``.
         """
-        found = in_force(checkpoint) if orders is None else orders
-        return self._compiled(self._script(), self.home, tables=self._tables(checkpoint), orders=found)
+        taken = in_force(checkpoint) if orders is None else orders
+        return self._compiled(self._script(), self.home, tables=self._tables(checkpoint), orders=taken)
 
     def _script(self, *more: str) -> str:
         return ";\n".join(part.rstrip().rstrip(";") for part in (*self._text, *more))
@@ -223,8 +223,8 @@ class Pipeline:
     ) -> Program:
         streams = {name: given.stream(name) for name, given in self._given.items()}
         values = {**(literal or {}), **self._variables, **values}  # secrets of the script that the text names
-        made = self._table_functions
-        program = compile_script(text, home, values, streams, tuple(self._functions), made, tables, orders)
+        functions = self._table_functions
+        program = compile_script(text, home, values, streams, tuple(self._functions), functions, tables, orders)
         if program.problems:
             raise Refused(*program.problems)
         return program
@@ -313,7 +313,7 @@ class Pipeline:
         """Return the fingerprints of the functions that a program calls, by name."""
         from rowtime.runtime.function_pins import prints  # noqa: PLC0415 - only a run needs Spark
 
-        return prints(program, {name: one.function for name, one in self._sessions.python.items()}, spark)
+        return prints(program, {name: function.function for name, function in self._sessions.python.items()}, spark)
 
     def session(self, program: Program, place: Place | None = None) -> SparkSession:
         """Return the Spark session in which a program runs; it can read the checkpoint at ``place``."""

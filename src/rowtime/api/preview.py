@@ -41,8 +41,8 @@ def rows_of(engine: Engine, most: int) -> pa.Table:
 
     query = Query(engine, 0.0, available_now=True, listener=look)
     query.run()
-    found = sink.table
-    return _empty(node) if found is None else found.slice(0, most)
+    result = sink.table
+    return _empty(node) if result is None else result.slice(0, most)
 
 
 def _empty(node: Sink) -> pa.Table:

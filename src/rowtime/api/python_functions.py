@@ -62,7 +62,7 @@ def _in_floats(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function so that it returns floats instead of integers, which Spark would turn into NULL."""
 
     def called(*values: Any) -> Any:
-        found = function(*values)
-        return None if found is None else float(found)
+        answer = function(*values)
+        return None if answer is None else float(answer)
 
     return called

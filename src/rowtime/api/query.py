@@ -82,9 +82,9 @@ class Query:
         self._stop, self._done = threading.Event(), threading.Event()
         self._alone = False  # True in a thread of its own, where nobody may wait for the error
         self._retries = Retries()
-        asked = [*(() if pipeline is None else pipeline.listeners), *listeners]
+        spark_listeners = [*(() if pipeline is None else pipeline.listeners), *listeners]
         self._logs, self._run = Logs(), Run(engine, self.id, self.runId)
-        self._observers = Observers(self._run, [self._logs, *observers, *map(SparkListener, asked)])
+        self._observers = Observers(self._run, [self._logs, *observers, *map(SparkListener, spark_listeners)])
         self._began: int | None = None  # when the last tick began, µs UTC
         self._last_event = time.monotonic()  # when listeners last got an event
         self._asks = 0.0  # when to look for orders again, in monotonic seconds
@@ -113,11 +113,11 @@ class Query:
         if not self.isActive:
             ended = "Stopped" if self.exception is None else f"Terminated with exception: {headline(self.exception)}"
             return {"message": ended, "isDataAvailable": False, "isTriggerActive": False}
-        found = {"isDataAvailable": watch.available, "isTriggerActive": watch.active}
+        flags = {"isDataAvailable": watch.available, "isTriggerActive": watch.active}
         if retries.error is None:
-            waits = "Processing new data" if found["isDataAvailable"] else "Waiting for data to arrive"
-            return {"message": watch.words or waits, **found}
-        return {"message": str(retries), **found, "attempts": retries.failures, "error": headline(retries.error)}
+            waits = "Processing new data" if flags["isDataAvailable"] else "Waiting for data to arrive"
+            return {"message": watch.words or waits, **flags}
+        return {"message": str(retries), **flags, "attempts": retries.failures, "error": headline(retries.error)}
 
     @property
     def failing(self) -> BaseException | None:
@@ -156,9 +156,7 @@ class Query:
 
     def removeListener(self, listener: QueryListener) -> None:  # noqa: N802 - Spark's name
         """Remove a listener."""
-        kept = (
-            one for one in self._observers.known if not (isinstance(one, SparkListener) and one.listener is listener)
-        )
+        kept = (o for o in self._observers.known if not (isinstance(o, SparkListener) and o.listener is listener))
         self._observers.known = [*kept]
 
     def stop(self) -> None:
@@ -333,10 +331,10 @@ class Query:
         """Return True if orders to pumps wait; look once a second."""
         if self._pipeline is None or time.monotonic() < self._asks:
             return False
-        found = bool(waiting_orders(self.engine.checkpoint.folder, self.engine.plan.orders))
-        if not found:
+        waits = bool(waiting_orders(self.engine.checkpoint.folder, self.engine.plan.orders))
+        if not waits:
             self._asks = time.monotonic() + ORDERS
-        return found
+        return waits
 
     def _take_up(self) -> None:
         """Take up orders to pumps; after a failure that a retry can overcome, the ticks go on until the next look."""

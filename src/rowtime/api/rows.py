@@ -143,8 +143,8 @@ class Groups:
         return self.below._query(text + (f" HAVING {having}" if having else ""))  # noqa: SLF001 - one of ours
 
 
-def _side(one: Relation | str, alias: str) -> str:
+def _side(relation: Relation | str, alias: str) -> str:
     """Return the text after FROM or JOIN, with an alias."""
-    if isinstance(one, str):
-        return f"{named(one)} AS {alias}"
-    return f"({one.text}) AS {alias}" if one.text else f"{one.source} AS {alias}"
+    if isinstance(relation, str):
+        return f"{named(relation)} AS {alias}"
+    return f"({relation.text}) AS {alias}" if relation.text else f"{relation.source} AS {alias}"

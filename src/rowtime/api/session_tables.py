@@ -38,17 +38,21 @@ class SessionTables:
         """Return a table's definition. Raises ``Refused``: R124 for a streaming view, R155 and R209 for odd columns."""
         if self._plan is not None and (kept := kept_in(self._plan, name)) is not None:
             return kept
-        found = None if self.given is None else _found(self.given, name)
-        if found is None:
+        rows = None if self.given is None else _frame_of(self.given, name)
+        if rows is None:
             return None
-        if found.isStreaming:
+        if rows.isStreaming:
             what = f"{name} is a streaming view of the session, not a table"
             raise refuse("R124", what, f"Pass it as a stream: pipeline.source('{name}', spark.table('{name}')).")
-        lowered = [column.lower() for column in found.columns]
-        if odd := [one for one in lowered if lowered.count(one) > 1 or one == "rowtime" or one.startswith("__")]:
+        lowered = [column.lower() for column in rows.columns]
+        if odd := [
+            column_name
+            for column_name in lowered
+            if lowered.count(column_name) > 1 or column_name == "rowtime" or column_name.startswith("__")
+        ]:
             what = f"the table {name} of the session cannot have the column {odd[0]}"
             raise refuse("R209", what, "Make a temporary view with other names, each of them once.")
-        return definition(name, ((field.name, field.dataType.simpleString()) for field in found.schema.fields))
+        return definition(name, ((field.name, field.dataType.simpleString()) for field in rows.schema.fields))
 
     @cached_property
     def _plan(self) -> StoredPlan | None:
@@ -66,17 +70,17 @@ def rows_of_session(program: Program, given: SparkSession) -> dict[str, GivenTab
     nodes = [node for node in tables_of(program.operators) if node.source[0] == SESSION]
     changing = {node.table for node in nodes if node.refresh}
     still = {node.table for node in nodes} - changing
-    found: dict[str, GivenTable] = {name: partial(_rows, name, _found(given, name)) for name in still}
-    return found | {name: partial(_rows_now, name, given) for name in changing}
+    tables: dict[str, GivenTable] = {name: partial(_rows, name, _frame_of(given, name)) for name in still}
+    return tables | {name: partial(_rows_now, name, given) for name in changing}
 
 
 def _rows_now(name: str, given: SparkSession, spark: SparkSession) -> DataFrame:
-    if _found(given, name) is not None:
+    if _frame_of(given, name) is not None:
         given.catalog.refreshTable(".".join(map(quoted, name.split("."))))
-    return _rows(name, _found(given, name), spark)
+    return _rows(name, _frame_of(given, name), spark)
 
 
-def _found(given: SparkSession, name: str) -> DataFrame | None:
+def _frame_of(given: SparkSession, name: str) -> DataFrame | None:
     with quietly():
         try:
             return given.table(".".join(map(quoted, name.split("."))))
@@ -84,11 +88,11 @@ def _found(given: SparkSession, name: str) -> DataFrame | None:
             return None
 
 
-def _rows(name: str, found: DataFrame | None, spark: SparkSession) -> DataFrame:
+def _rows(name: str, rows: DataFrame | None, spark: SparkSession) -> DataFrame:
     """Read a DataFrame of the user's session in another session; casts and time zones stay those of the user's."""
-    if found is None:
+    if rows is None:
         hint = "Create the view or the table before the pipeline starts for the first time."
         raise refuse("R155", f"the session has no table or view {name}", hint)
     classes = spark._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]  # noqa: SLF001 - PySpark has no public way
-    plan = found._jdf.queryExecution().analyzed()  # noqa: SLF001 - as above
+    plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001 - as above
     return DataFrame(classes.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001 - as above

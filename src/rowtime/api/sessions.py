@@ -71,17 +71,17 @@ class Sessions:
 
 def _with(conf: Mapping[str, str], needed: Mapping[str, str]) -> dict[str, str]:
     """Merge the user's settings over the required ones; class paths are joined."""
-    found = {**needed, **conf}
+    settings = {**needed, **conf}
     if _CLASSES in needed and _CLASSES in conf:
-        found[_CLASSES] = os.pathsep.join([needed[_CLASSES], conf[_CLASSES]])
-    return found
+        settings[_CLASSES] = os.pathsep.join([needed[_CLASSES], conf[_CLASSES]])
+    return settings
 
 
 def _jars(program: Program) -> list[str]:
     formats = {*(stream.source[0] for stream in program.streams), *(sink.format for sink in program.sinks)}
-    asked = [(node.format, node.options) for node in program.sinks]
-    asked += [node.source for node in tables_of(program.operators)]
-    urls = [dict(options).get("url", "") for kind, options in asked if kind == "jdbc"]
+    connectors = [(node.format, node.options) for node in program.sinks]
+    connectors += [node.source for node in tables_of(program.operators)]
+    urls = [dict(options).get("url", "") for kind, options in connectors if kind == "jdbc"]
     from rowtime.runtime.jars import avro_jars, jdbc_jars, kafka_jars  # noqa: PLC0415
 
     topics = kafka_jars() if "kafka" in formats else []

@@ -20,6 +20,6 @@ def in_polars(table: pa.Table) -> pl.DataFrame:
         raise refuse(
             "R612", what, "Install it: pip install polars. query.to_pandas(stream) needs nothing more."
         ) from missing
-    found = pl.from_arrow(table)
-    assert isinstance(found, pl.DataFrame)
-    return found
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame

@@ -38,7 +38,7 @@ def verify(  # noqa: PLR0913 - what a pipeline may need besides its checkpoint
         raise refuse(
             "R405", f"{checkpoint} has no tick to verify", "Give the checkpoint folder of a pipeline that has run."
         )
-    made = pipeline or Pipeline(spark, home=home, conf=conf).sql(
+    run_again = pipeline or Pipeline(spark, home=home, conf=conf).sql(
         place.plan.sql, {**place.plan.values, **(variables or {})}
     )
-    return verified(place, made, received or {})
+    return verified(place, run_again, received or {})

@@ -12,19 +12,21 @@ from rowtime.operators.sinks.sink import Sink
 
 def detailed(sinks: Iterable[Sink]) -> tuple[Sink, ...]:
     """Return the outputs over operators that give these columns too; the others are the same objects."""
-    made: dict[str, Operator] = {}
+    copies: dict[str, Operator] = {}
 
     def below(value: Any) -> Any:
         if isinstance(value, tuple):
-            found = tuple(map(below, value))
-            return found if any(one is not other for one, other in zip(found, value, strict=True)) else value
+            parts = tuple(map(below, value))
+            return parts if any(one is not other for one, other in zip(parts, value, strict=True)) else value
         return of(value) if isinstance(value, Operator) else value
 
     def of(node: Operator) -> Operator:
-        if node.name not in made:
+        if node.name not in copies:
             given = {field.name: getattr(node, field.name) for field in fields(cast("Any", node))}
-            changed = {name: found for name, value in given.items() if (found := below(value)) is not value}
-            made[node.name] = (replace(cast("Any", node), **changed) if changed else node).with_details()
-        return made[node.name]
+            changed = {
+                name: changed_value for name, value in given.items() if (changed_value := below(value)) is not value
+            }
+            copies[node.name] = (replace(cast("Any", node), **changed) if changed else node).with_details()
+        return copies[node.name]
 
     return tuple(cast("Sink", of(sink)) for sink in sinks)

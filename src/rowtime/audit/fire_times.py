@@ -36,8 +36,8 @@ class FireTimes:
     def refused(self, event: str, age: int, places: Sequence[tuple[int, int]], times: Sequence[int]) -> list[bool]:
         """Return whether rows at some places (tick, position) with these event times (µs) were too late for panes."""
         lines = dict(self._lines[event])
-        found = []
+        verdicts = []
         for (tick, position), time in zip(places, times, strict=True):
             bound = int(lines[tick].at(np.array([position]))[0]) if tick in lines else BEGINNING
-            found.append(time < shift(bound, -age))
-        return found
+            verdicts.append(time < shift(bound, -age))
+        return verdicts

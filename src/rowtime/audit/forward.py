@@ -103,16 +103,16 @@ class Following:
         try:
             times = [f"{ROWTIME} AS rowtime"] if "rowtime" not in rows.columns else []
             fits = first_in_order(rows.selectExpr("*", *times).where(where), [TRACE_TICK, TRACE_ROW])
-            found = collected(fits.select(*map(quoted, rows.columns)))
+            table = collected(fits.select(*map(quoted, rows.columns)))
         except AnalysisException as wrong:
             message = words_of(wrong).split(" Did you mean", 1)[0]  # of hidden columns
             names = [name for name in rows.columns if not name.startswith("__")]
             raise refuse(
                 "R409", f"no row can be found with this condition: {message}", f"There are {', '.join(names)}."
             ) from None
-        if not found.num_rows:
+        if not table.num_rows:
             raise refuse("R409", f"{stream} has no row where {where}", "Write a condition over its columns.")
-        return found
+        return table
 
     def _above(self, node: Operator, reached: dict[str, pa.Table]) -> pa.Table | None:
         """Return the rows of an operator to which the rows reached below may have contributed."""
@@ -122,10 +122,10 @@ class Following:
         below = [n for n, child in enumerate(node.inputs) if child.name in reached]
         if rows is None or not below:
             return None
-        found = [*self._places(node, below, rows, reached)]
-        if not found:
+        parts = [*self._places(node, below, rows, reached)]
+        if not parts:
             return None
-        places = reduce(lambda one, other: one.unionByName(other), found).distinct()
+        places = reduce(lambda one, other: one.unionByName(other), parts).distinct()
         return collected(at_places(rows, places).select(*map(quoted, rows.columns)))
 
     def _places(

@@ -24,7 +24,7 @@ from rowtime.plan.clock_functions import fixed
 from rowtime.plan.row_by_row import untuned
 from rowtime.plan.upgrade import targets
 from rowtime.runtime.claims import claim, pump_of, pumps_into
-from rowtime.runtime.endings import asked
+from rowtime.runtime.endings import split_ends
 from rowtime.runtime.function_pins import keep, of_now
 from rowtime.runtime.meter import Meter
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed, narrowed
@@ -98,7 +98,7 @@ class Migration(Replay):
     def _ticked(self) -> None:
         meter = Meter(self._job_times)
         self.watch.begins(self.entry["tick"] + 1, meter)
-        self._ending, by_hand = asked(self._set_by_hand(), self._streams)
+        self._ending, by_hand = split_ends(self._set_by_hand(), self._streams)
         self._taken, self._notes = self._discover()
         running = self._running(self._taken, meter)
         for setting in by_hand:
@@ -123,12 +123,12 @@ class Migration(Replay):
         """Replace the present state by the computed one; ``kept``: removed sinks, and their targets."""
         tick, plan = self._last["tick"] + 1, self.program.described()
         numbers = {name: self._last["control"][name] for name in kept if name in self._last["control"]}
-        known = self._last["sources"]
+        sources = self._last["sources"]
         entry: Entry = {
             **self.entry,
             "tick": tick,
             "control": {**numbers, **self.entry["control"]},
-            "sources": {name: notes for name, notes in self.entry["sources"].items() if name in known},
+            "sources": {name: notes for name, notes in self.entry["sources"].items() if name in sources},
             "ledger": self.entry["totals"],
             "refused": dict(self._refused),
             "sums": {**self.entry["sums"], **self._sums},
@@ -152,12 +152,12 @@ def migrated(pipeline: Pipeline, folder: str | Path, take_over: Collection[str] 
         old, last = _before(place, program)
         choice = _Choice(old, program, pumps, place)
         choice.check()
-        found = _computed(pipeline, program, place, old, last, choice)
+        migration = _computed(pipeline, program, place, old, last, choice)
     finally:
         place.release()
     # The next start delivers the staged rows; if it fails, the error is reported here.
     pipeline._engine(folder, Limits(), ends=False).stop()  # noqa: SLF001 - a start without a tick
-    return found
+    return migration
 
 
 def _before(place: Checkpoint, program: Program) -> tuple[StoredPlan, Entry]:
@@ -197,7 +197,7 @@ class _Choice:
     @property
     def kept(self) -> dict[str, Fields]:
         """Return the removed ones."""
-        return {name: known for name, known in self.known.items() if self.program.sink(name) is None}
+        return {name: sink for name, sink in self.known.items() if self.program.sink(name) is None}
 
     def takes_over(self, name: str) -> bool:
         """Return True if a sink keeps its target."""
@@ -209,9 +209,7 @@ class _Choice:
             raise Refused(*problems)
 
     def _without_choice(self, node: SinkNode) -> Iterator[Problem]:
-        existing = [
-            name for name, known in self.known.items() if known["format"] != "console" and self._same(node, known)
-        ]
+        existing = [name for name, sink in self.known.items() if sink["format"] != "console" and self._same(node, sink)]
         pump, where = pump_of(node.name), dict(node.options).get("stream", node.format)
         into = pumps_into(node, self.program.catalog.pumps) or [pump]
         if node.name in existing and not {*into, pump} & {*self.pumps}:
@@ -230,9 +228,9 @@ class _Choice:
             hint = "Keep the name and the target of an existing pump; give a new pump others."
             yield Problem("R447", what, hint=hint)
 
-    def _same(self, node: SinkNode, known: Fields) -> bool:
+    def _same(self, node: SinkNode, fields: Fields) -> bool:
         now = self.old.of(node)
-        before = replace(now, fields={**now.fields, **known})
+        before = replace(now, fields={**now.fields, **fields})
         return untuned(before).target == untuned(now).target
 
 

@@ -67,10 +67,10 @@ def rows_of(node: SinkNode, files: Sequence[Place], skipped: Mapping[str, Sequen
     if form.folders:
         return _of_folders(node, form, files, skipped)
     if node.format in TEXT_FORMATS:
-        found = [(file.name.removeprefix("part-"), _lines(file, form)) for file in files]
+        lines_of = [(file.name.removeprefix("part-"), _lines(file, form)) for file in files]
         if skipped:
-            found = sorted([*found, *((name, [*lines]) for name, lines in skipped.items())], key=itemgetter(0))
-        return _table([line for _, lines in found for line in lines])
+            lines_of = sorted([*lines_of, *((name, [*lines]) for name, lines in skipped.items())], key=itemgetter(0))
+        return _table([line for _, lines in lines_of for line in lines])
     return tables(files)
 
 
@@ -78,12 +78,12 @@ def _of_folders(
     node: SinkNode, form: FileForm, files: Sequence[Place], skipped: Mapping[str, Sequence[str]]
 ) -> pa.Table:
     """Return the rows folder by folder, with the values in the names of the folders, as texts."""
-    found = [(name, _table(lines)) for name, lines in skipped.items()]
+    tables = [(name, _table(lines)) for name, lines in skipped.items()]
     for file in files:
         rows = _read(file) if form.kind == "parquet" else _table(_lines(file, form))
-        found.append((inside(file, len(form.split)), rows))
+        tables.append((inside(file, len(form.split)), rows))
     parts = []
-    for path, rows in sorted(found, key=lambda one: one[0].rpartition("/")[::2]):
+    for path, rows in sorted(tables, key=lambda one: one[0].rpartition("/")[::2]):
         values = zip(form.split, values_of(path), strict=True)
         given = {name: pa.array([value] * rows.num_rows, pa.string()) for name, value in values}
         table = pa.table({**dict(zip(rows.column_names, rows.columns, strict=True)), **given})
@@ -113,18 +113,18 @@ def _read(file: Place) -> pa.Table:
 
 
 def _up_to(files: Sequence[Place], tick: int, since: int) -> list[Place]:
-    found = [(path, path.name.split("-")) for path in files]
-    return [path for path, parts in found if len(parts) > 2 and parts[1].isdigit() and since <= int(parts[1]) <= tick]  # noqa: PLR2004
+    named = [(path, path.name.split("-")) for path in files]
+    return [path for path, parts in named if len(parts) > 2 and parts[1].isdigit() and since <= int(parts[1]) <= tick]  # noqa: PLR2004
 
 
 def _of_log(log: Place, writer: str, node: SinkNode, numbers: tuple[int, int]) -> pa.Table:
-    found = tables(log / entry.path for entry in entries_of(log, writer) if isinstance(entry, Rows))
-    found = found.slice(numbers[0], numbers[1] - numbers[0])
-    if not found.num_columns:
-        return found
-    declared = [name for name in found.column_names if not name.startswith("__")]
-    found = found.select([*([ROWTIME] if node.rowtime else []), *declared])
-    return found.rename_columns([*([node.rowtime] if node.rowtime else []), *declared])
+    table = tables(log / entry.path for entry in entries_of(log, writer) if isinstance(entry, Rows))
+    table = table.slice(numbers[0], numbers[1] - numbers[0])
+    if not table.num_columns:
+        return table
+    declared = [name for name in table.column_names if not name.startswith("__")]
+    table = table.select([*([ROWTIME] if node.rowtime else []), *declared])
+    return table.rename_columns([*([node.rowtime] if node.rowtime else []), *declared])
 
 
 # -- lake tables ----------------------------------------------------------------------
@@ -142,9 +142,9 @@ def of_lake(node: SinkNode, tick: int, identity: str, since: int = 0) -> pa.Tabl
 
     options = dict(node.options)
     table = lake_table(node.format, options, pump_of(node.name))
-    found = table.rows(mine, merged=bool(LakeOptions.of(options).key), every=not since)
+    rows = table.rows(mine, merged=bool(LakeOptions.of(options).key), every=not since)
     names = _columns_written(node)
-    return found.select(names) if found is not None and found.num_columns else found
+    return rows.select(names) if rows is not None and rows.num_columns else rows
 
 
 def beside_others(node: SinkNode, checkpoint: Checkpoint, base: int, table: pa.Table, rows: pa.Table) -> pa.Table:
@@ -160,8 +160,8 @@ def beside_others(node: SinkNode, checkpoint: Checkpoint, base: int, table: pa.T
         return table
     keys = rows.select(key).cast(pa.schema([table.schema.field(name) for name in key])).group_by(list(key))
     numbers = pa.table({**dict(zip(key, table.select(key).columns, strict=True)), ROW_NUMBER: np.arange(len(table))})
-    found = numbers.join(keys.aggregate([]), list(key), join_type="left semi")[ROW_NUMBER]
-    return table.take(found.sort())
+    indices = numbers.join(keys.aggregate([]), list(key), join_type="left semi")[ROW_NUMBER]
+    return table.take(indices.sort())
 
 
 def left_in(node: SinkNode, rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -173,9 +173,9 @@ def left_in(node: SinkNode, rows: pa.Table, schema: pa.Schema) -> pa.Table:
         return rows
     options = LakeOptions.of(dict(node.options))
     for at, field in enumerate(rows.schema):
-        found = schema.field(field.name).type if field.name in schema.names else field.type
-        if pa.types.is_decimal(found) and pa.types.is_decimal(field.type) and found.scale < field.type.scale:
-            rounded = pc.round(rows.column(at), ndigits=found.scale, round_mode="half_towards_infinity")
+        written = schema.field(field.name).type if field.name in schema.names else field.type
+        if pa.types.is_decimal(written) and pa.types.is_decimal(field.type) and written.scale < field.type.scale:
+            rounded = pc.round(rows.column(at), ndigits=written.scale, round_mode="half_towards_infinity")
             rows = rows.set_column(at, field, rounded)
     if not options.key:
         return rows

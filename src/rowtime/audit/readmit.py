@@ -66,18 +66,18 @@ def readmit(
             "Give the checkpoint folder of a pipeline.",
         )
     controls = {} if entry is None else entry["control"]
-    known = [name for name, control in controls.items() if {"early", "ahead"} & control.keys()]
-    guarded = [name for name in known if not _unfit(plan, name)]
-    if gate in known and gate not in guarded:
+    gates = [name for name, control in controls.items() if {"early", "ahead"} & control.keys()]
+    guarded = [name for name in gates if not _unfit(plan, name)]
+    if gate in gates and gate not in guarded:
         assert gate is not None
         raise refuse("R142", f"the early events of {gate} cannot be re-admitted: {_unfit(plan, gate)}")
     if gate is not None and gate not in guarded:
-        there = ", ".join(guarded) or "none"
-        raise refuse("R142", f"{gate} has no guard, so no row is early there", f"Gates with a guard: {there}.")
-    found = home if isinstance(home, Home) else Home(home)
+        listed = ", ".join(guarded) or "none"
+        raise refuse("R142", f"{gate} has no guard, so no row is early there", f"Gates with a guard: {listed}.")
+    opened = home if isinstance(home, Home) else Home(home)
     if entry is None:
         return []
-    return [_Gate(place, plan, entry, found, name).readmit() for name in ([gate] if gate else guarded)]
+    return [_Gate(place, plan, entry, opened, name).readmit() for name in ([gate] if gate else guarded)]
 
 
 def _unfit(plan: StoredPlan, name: str) -> str:
@@ -152,14 +152,17 @@ class _Gate:
         owner = self.name.partition(".")[0]
         if owner in self.plan.formats:
             return owner
-        below, found = [self.name], []
+        below, streams = [self.name], []
         while below:
             name = below.pop()
             below += self.plan.operators[name].inputs
-            found += [name] if self.plan.operators[name].kind == Stream.kind else []
-        if len(found) != 1:
-            raise refuse("R142", f"the rows of {self.name} come from {', '.join(found)}; it is not known from which")
-        return found[0]
+            streams += [name] if self.plan.operators[name].kind == Stream.kind else []
+        if len(streams) != 1:
+            which = ", ".join(streams)
+            raise refuse(
+                "R142", f"the rows of {self.name} come from several streams ({which}); a row does not say which"
+            )
+        return streams[0]
 
     def _early(self, done: set[RowPlace]) -> pa.Table:
         """Return the early rows that were not written yet, by time."""
@@ -178,12 +181,12 @@ class _Gate:
         ours = self.name.partition(".")[0] == stream and not self._of_events
         gives = {"rowtime": rows["refused_time"]} if ours else {}
         columns = {name.lower(): name for name in rows.column_names}
-        known = {name: columns.get(shown_as(name).lower()) for name in writer.schema.names}
-        missing = [name for name, found in known.items() if found is None]
+        column_of = {name: columns.get(shown_as(name).lower()) for name in writer.schema.names}
+        missing = [name for name, column in column_of.items() if column is None]
         if missing:
             what = f"the rows of {self.name} no longer have all columns of {stream}: {', '.join(missing)} is gone"
             raise refuse("R142", what, "Select them below the guard, or insert the rows from the ledger yourself.")
-        return pa.table({**{name: rows[found] for name, found in known.items()}, **gives})
+        return pa.table({**{name: rows[column] for name, column in column_of.items()}, **gives})
 
     def _done(self, writer: Writer) -> set[RowPlace]:
         return {

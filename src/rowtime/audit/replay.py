@@ -138,10 +138,10 @@ class Replay(Engine):
             # Before the position of an end was journaled, nothing was read after it.
             part = recorded_end(part, notes.get("ended", notes["offsets"]))
         present = sorted(w for w in _writers(notes) if w not in notes["away"])
-        known = _writers(before)
+        writers_before = _writers(before)
         moved = [w for w in _writers(notes) if part.end.get(w, 0) > part.start.get(w, 0)]
-        left = sorted(w for w in notes["away"] if w in moved or (w in known and w not in before["away"]))
-        joined = [w for w in [*present, *left] if w not in known or w in before["away"]]
+        left = sorted(w for w in notes["away"] if w in moved or (w in writers_before and w not in before["away"]))
+        joined = [w for w in [*present, *left] if w not in writers_before or w in before["away"]]
         return Taken(source, part, present, joined, left), dict(notes)
 
 
@@ -195,8 +195,10 @@ def in_parts(checkpoint: Checkpoint, engine: Replay) -> list[Part]:
     stamped = [name for name, source in engine.sources.items() if not (source.steady or source.gives_rowtime)]
     parts = recorded(checkpoint, by_tick=bool(stamped) or _raised(checkpoint, engine))
     if stamped and parts[0].until["tick"] > 0:
-        what = f"{stamped[0]} takes the time of reading for rows that arrive after it"
-        raise refuse("R407", f"{what}, and the journal no longer has every tick", "Name a rowtime.column.")
+        what = (
+            f"the rows of {stamped[0]} got the time at which they were read, and the journal no longer has every tick"
+        )
+        raise refuse("R407", what, "Set the option rowtime.column.")
     return parts
 
 

@@ -77,13 +77,13 @@ class Taps:
         self._whole.clear()
         everything: tuple[dict[str, Any], ...] = (self.bounds, self._files, self._tables)
         for kept in everything:
-            kept.update({name: [one for one in found if one[0] != tick] for name, found in kept.items()})
+            kept.update({name: [tapped for tapped in tables if tapped[0] != tick] for name, tables in kept.items()})
 
     def _put_here(self, name: str, tick: int, rows: LocalFrame) -> bool:
         """Keep rows of the driver; return False if their types differ from those of earlier ticks."""
         places = [StructField(place, LongType()) for place in PLACE]
-        known = self._schemas.setdefault(name, StructType([*_fields(rows), *places]))
-        if [f.dataType for f in known.fields[: -len(places)]] != [f.dataType for f in rows.schema.fields]:
+        schema = self._schemas.setdefault(name, StructType([*_fields(rows), *places]))
+        if [f.dataType for f in schema.fields[: -len(places)]] != [f.dataType for f in rows.schema.fields]:
             return False
         table = rows.toArrow()
         ticks, numbers = np.full(table.num_rows, tick, np.int64), np.arange(table.num_rows, dtype=np.int64)
@@ -93,9 +93,9 @@ class Taps:
         return True
 
     def _put(self, name: str, tick: int, rows: DataFrame, *, small: bool) -> None:
-        known = self._schemas.setdefault(name, StructType(_fields(rows))).fields
-        if [f.dataType for f in known] != [f.dataType for f in rows.schema.fields]:  # a NULL may have no type yet
-            rows = rows.select(*(rows[quoted(f.name)].cast(f.dataType).alias(f.name) for f in known))
+        fields = self._schemas.setdefault(name, StructType(_fields(rows))).fields
+        if [f.dataType for f in fields] != [f.dataType for f in rows.schema.fields]:  # a NULL may have no type yet
+            rows = rows.select(*(rows[quoted(f.name)].cast(f.dataType).alias(f.name) for f in fields))
         if small:
             self._tables[name].append((tick, collected(rows)))
             return
@@ -123,14 +123,14 @@ class Taps:
             parts.append(self.spark.createDataFrame(_one(tables), self._schemas[name]))
         return reduce(lambda one, other: one.unionByName(other), parts) if parts else None
 
-    def frame(self, name: str, found: pa.Table) -> DataFrame:
+    def frame(self, name: str, table: pa.Table) -> DataFrame:
         """Return found rows of an operator, with the spans asked for."""
         spans = [StructField(span, LongType()) for span in (ASKED_FROM, ASKED_UPTO)]
-        return self.frame_of([found], StructType([*self._schemas[name].fields, *spans]))
+        return self.frame_of([table], StructType([*self._schemas[name].fields, *spans]))
 
-    def places(self, found: Sequence[tuple[int, int]]) -> DataFrame:
+    def places(self, places: Sequence[tuple[int, int]]) -> DataFrame:
         """Return some places as rows."""
-        table = pa.table([pa.array([place[n] for place in found], pa.int64()) for n in (0, 1)], names=[*PLACE])
+        table = pa.table([pa.array([place[n] for place in places], pa.int64()) for n in (0, 1)], names=[*PLACE])
         return self.frame_of([table], StructType([StructField(place, LongType()) for place in PLACE]))
 
     def frame_of(self, tables: Sequence[pa.Table], schema: StructType) -> DataFrame:

@@ -81,7 +81,7 @@ def trace(
     output = _sink(program, sink)
     if number is not None and not output.ordered:
         what = f"the rows of {output.name} have no order, so a number does not identify a row"
-        raise refuse("R409", what, "Give values instead.")
+        raise refuse("R409", what, "Give a condition on its columns instead of a number.")
     (alone,) = detailed([replace(output, format="memory", options=(), ordered=True)])
     place = Checkpoint(place_of(checkpoint))
     parts = recorded_by_tick(place)
@@ -114,12 +114,12 @@ def recorded_by_tick(place: Checkpoint) -> Sequence[Part]:
 
 def _sink(program: Program, name: str | None) -> Sink:
     """Return the sink of a name, of a query's or a pump's name; or the only one."""
-    found = [s for s in program.sinks if name is None or name.lower() in (s.name, s.name.rsplit(".", 1)[0])]
-    if len(found) != 1:
-        there = ", ".join(sink.name for sink in program.sinks)
+    sinks = [s for s in program.sinks if name is None or name.lower() in (s.name, s.name.rsplit(".", 1)[0])]
+    if len(sinks) != 1:
+        names = ", ".join(sink.name for sink in program.sinks)
         which = "the output is not specified" if name is None else f"there is no output {name}"
-        raise refuse("R409", which, f"There are {there}.")
-    return found[0]
+        raise refuse("R409", which, f"There are {names}.")
+    return sinks[0]
 
 
 class Sought:
@@ -158,12 +158,12 @@ class Sought:
         rows = rows.selectExpr("*", f"{BEGINS} AS {ASKED_FROM}", f"{BEGINS} + 1 AS {ASKED_UPTO}")
         time = [f"{ROWTIME} AS {quoted(self._sink.rowtime)}"] if self._sink.rowtime else []
         try:
-            found = first_in_order(rows.selectExpr("*", *time).where(self._fits), [TRACE_NUMBER])
+            ordered = first_in_order(rows.selectExpr("*", *time).where(self._fits), [TRACE_NUMBER])
         except AnalysisException as wrong:
             message = words_of(wrong).split(" Did you mean", 1)[0]  # of hidden columns
             hint = f"The output has {', '.join(self._sink.columns)}."
             raise refuse("R409", f"no row can be found with this condition: {message}", hint) from None
-        table = collected(found.select(*map(quoted, rows.columns)))
+        table = collected(ordered.select(*map(quoted, rows.columns)))
         return taps.frame_of([table], rows.schema) if table.num_rows else None
 
     @property
@@ -188,23 +188,23 @@ class Tracing:
     def trace(self, chosen: DataFrame) -> Trace:
         """Return the rows that may have contributed to the chosen one, operator by operator."""
         row = plain_rows(collected(chosen))[0]
-        asked: dict[str, list[DataFrame]] = defaultdict(list)
-        asked[self._sink.input.name].append(chosen.select(TRACE_TICK, TRACE_ROW, ASKED_FROM, ASKED_UPTO))
+        places: dict[str, list[DataFrame]] = defaultdict(list)
+        places[self._sink.input.name].append(chosen.select(TRACE_TICK, TRACE_ROW, ASKED_FROM, ASKED_UPTO))
         items = [*self.items(self._sink, [row]), *self.bound(self._sink, row[TRACE_TICK])]
         cut: list[str] = []
         for node in reversed(self._program.operators[:-1]):
-            if node.name not in asked:
+            if node.name not in places:
                 continue
-            found = self.found(node, asked[node.name])
-            if found is None:
+            table = self.rows_of(node, places[node.name])
+            if table is None:
                 items += self.bound(node, row[TRACE_TICK])
                 continue
-            cut += [node.name] if found.num_rows > MOST else []
-            rows = self.reached[node.name] = found.slice(0, MOST)
+            cut += [node.name] if table.num_rows > MOST else []
+            rows = self.reached[node.name] = table.slice(0, MOST)
             items += [*self.items(node, plain_rows(rows)), *self.bound(node, row[TRACE_TICK])]
             for n, below in enumerate(node.inputs):
                 match = self._match(node, n, rows) if rows.num_rows else None
-                asked[below.name] += [] if match is None else [match]
+                places[below.name] += [] if match is None else [match]
         kinds = {node.name: node.kind for node in self._program.operators}
         return Trace(self._sink.name, row[TRACE_NUMBER], tuple(items), kinds, tuple(cut))
 
@@ -256,8 +256,8 @@ class Tracing:
 
     def _fired(self, by: Fired, rows: pa.Table | DataFrame) -> list[str]:
         """Return up to which item each fire has rows, as columns: the tick and the position."""
-        found = rows if isinstance(rows, pa.Table) else rows.select(FIRE).distinct().toArrow()
-        fires = pc.unique(found[FIRE]).to_pylist()
+        table = rows if isinstance(rows, pa.Table) else rows.select(FIRE).distinct().toArrow()
+        fires = pc.unique(table[FIRE]).to_pylist()
         cuts = [self._taps.fires.cut(by.event, fire) for fire in fires]
         texts = (
             f"CASE {FIRE} {' '.join(f'WHEN {fire}L THEN {cut[n]}L' for fire, cut in zip(fires, cuts, strict=True))} END"
@@ -277,12 +277,12 @@ class Tracing:
         gone = list(zip(rows[TRACE_TICK].to_pylist(), rows[TRACE_ROW].to_pylist(), strict=True))
         return at_places(pairs, self._taps.places(gone), "left_anti")
 
-    def found(self, node: Operator, asked: Sequence[DataFrame]) -> pa.Table | None:
+    def rows_of(self, node: Operator, spans: Sequence[DataFrame]) -> pa.Table | None:
         """Return the rows at these places, and the spans asked for."""
         rows = self._taps.rows(node.name)
-        if rows is None or not asked:
+        if rows is None or not spans:
             return None
-        places = reduce(lambda one, other: one.unionByName(other), asked)
+        places = reduce(lambda one, other: one.unionByName(other), spans)
         return with_spans(rows, places).limit(MOST + 1).toArrow()
 
     def items(self, node: Operator, rows: Sequence[Values]) -> Iterator[Traced]:
@@ -311,10 +311,10 @@ class Tracing:
 
 def link_of(node: Operator, n: int) -> Link:
     """Return an operator's rule for its n-th input; for numbered changes of events, up to the change in question."""
-    found = node.link(n)
+    link = node.link(n)
     if is_lifetimes(node) and any(below.numbers_changes for below in walk(node.inputs[n])):
-        return replace(found, version=CHANGED_BY, meets=f"({found.meets}) AND {CHANGED_BY} <= {ASKED_VERSION}")
-    return found
+        return replace(link, version=CHANGED_BY, meets=f"({link.meets}) AND {CHANGED_BY} <= {ASKED_VERSION}")
+    return link
 
 
 def _comparable(rows: DataFrame, name: str) -> bool:

@@ -38,27 +38,27 @@ class Pairing(Protocol):
         ...
 
 
-def with_edges(found: Trace, program: Program, pairing: Pairing) -> Trace:
+def with_edges(trace: Trace, program: Program, pairing: Pairing) -> Trace:
     """Return the trace with numbered rows; each of an operator's first rows has the numbers of its contributors."""
     numbers: dict[tuple[str, Place], int] = {}
     listed: dict[str, list[Place]] = defaultdict(list)
-    for item in found.items:
+    for item in trace.items:
         if item.place is not None and (item.operator, item.place) not in numbers:
             numbers[item.operator, item.place] = len(numbers)
             listed[item.operator].append(item.place)
     first = {name: places[:LISTED] for name, places in listed.items()}
-    made: dict[int, list[int]] = defaultdict(list)
+    sources: dict[int, list[int]] = defaultdict(list)
     for node in program.operators:
         for above, name, below in _edges(node, first, pairing, sinks=program.sinks):
-            made[numbers[node.name, above]].append(numbers[name, below])
-    return replace(found, items=tuple(_numbered(item, numbers, made) for item in found.items))
+            sources[numbers[node.name, above]].append(numbers[name, below])
+    return replace(trace, items=tuple(_numbered(item, numbers, sources) for item in trace.items))
 
 
-def _numbered(item: Traced, numbers: Mapping[tuple[str, Place], int], made: Mapping[int, Sequence[int]]) -> Traced:
+def _numbered(item: Traced, numbers: Mapping[tuple[str, Place], int], sources: Mapping[int, Sequence[int]]) -> Traced:
     if item.place is None:
         return item
     number = numbers[item.operator, item.place]
-    return replace(item, number=number, made_of=tuple(sorted(made.get(number, ()))))
+    return replace(item, number=number, made_of=tuple(sorted(sources.get(number, ()))))
 
 
 def _edges(
@@ -88,6 +88,6 @@ def _joined(
 
 def _at(rows: pa.Table, places: Sequence[Place]) -> pa.Table:
     """Return the rows of these places."""
-    found = zip(rows[TRACE_TICK].to_pylist(), rows[TRACE_ROW].to_pylist(), strict=True)
+    places_of_rows = zip(rows[TRACE_TICK].to_pylist(), rows[TRACE_ROW].to_pylist(), strict=True)
     chosen = {*places}
-    return rows.filter(pa.array([place in chosen for place in found], pa.bool_()))
+    return rows.filter(pa.array([place in chosen for place in places_of_rows], pa.bool_()))

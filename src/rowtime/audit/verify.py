@@ -109,11 +109,11 @@ def _compared(
             for at in (place, engine.checkpoint)
         )
         written, computed = map(tables, files)
-        found = [
+        differences = [
             *_difference(f"the ledger of {gate}", *(at.get(gate, {}) for at in ledgers)),
             *_as_sets(written, computed),
         ]
-        yield _one(f"{gate}.rejected", "ledger", written.num_rows, "as a set", found)
+        yield _one(f"{gate}.rejected", "ledger", written.num_rows, "as a set", differences)
 
 
 def _output(
@@ -132,12 +132,12 @@ def _output(
     ordered = node.ordered and not mixed
     compare, rows = _in_order if ordered else _as_sets, rows_of(node, sink.files)
     table = beside_others(node, place, written.get("base", 0), table, rows)
-    found = [*counts, *compare(table, left_in(node, rows, table.schema))]
-    return _one(node.name, node.format, table.num_rows, "in order" if ordered else "as a set", found)
+    differences = [*counts, *compare(table, left_in(node, rows, table.schema))]
+    return _one(node.name, node.format, table.num_rows, "in order" if ordered else "as a set", differences)
 
 
-def _one(name: str, kind: str, rows: int, how: str, found: Sequence[str]) -> Compared:
-    return Compared(name, kind, rows, how, len(found), tuple(found[:SHOWN]))
+def _one(name: str, kind: str, rows: int, how: str, differences: Sequence[str]) -> Compared:
+    return Compared(name, kind, rows, how, len(differences), tuple(differences[:SHOWN]))
 
 
 def _difference(what: str, written: object, computed: object) -> Iterator[str]:

@@ -44,18 +44,18 @@ def check(
     packages: Packages = None,
 ) -> None:
     """Check scripts for errors, without running them."""
-    asked, values = spark_conf(conf, jars, packages), variables(settings)
-    if asked and not spark:
+    settings_of_spark, values = spark_conf(conf, jars, packages), variables(settings)
+    if settings_of_spark and not spark:
         raise typer.BadParameter(
             "this option is for Spark, which starts only with --spark", param_hint="--conf, --jars, --packages"
         )
-    found = {file: _findings(file, Home(home), values, asked if spark else None) for file in files}
+    findings = {file: _findings(file, Home(home), values, settings_of_spark if spark else None) for file in files}
     if as_json:
-        write_json([_as_json(file, *finding) for file, finding in found.items()])
+        write_json([_as_json(file, *finding) for file, finding in findings.items()])
     else:
-        for file, finding in found.items():
+        for file, finding in findings.items():
             _show(file, *finding, named=len(files) > 1)
-    if any(_refused(problems) for problems, _ in found.values()):
+    if any(_refused(problems) for problems, _ in findings.values()):
         raise typer.Exit(REFUSED)
 
 

@@ -102,7 +102,7 @@ class Display:
         started, doing, backlogs = self.query is not None, "", {}
         if self.query is not None:
             watch = self.query.engine.watch
-            doing, backlogs = watch.words, {name: asdict(one) for name, one in watch.backlogs.items()}
+            doing, backlogs = watch.words, {name: asdict(backlog) for name, backlog in watch.backlogs.items()}
         return Snapshot(self.figures, waits, self._outputs(), time.monotonic(), started, doing, backlogs)
 
     def _outputs(self) -> Outputs:

@@ -21,16 +21,16 @@ def doctor(home: HomeFolder = None, spark: StartSpark = True, as_json: AsJson = 
     """Check Python, Java, Spark, connectors, disks and ports, and say what to do."""
     from rowtime.runtime.health import findings  # noqa: PLC0415 - it asks pyspark which version it is
 
-    found = []
-    for one in findings(Home(home).path, PORT, start=spark):
-        found.append(one)
+    results = []
+    for finding in findings(Home(home).path, PORT, start=spark):
+        results.append(finding)
         if not as_json:
-            typer.echo(f"{one.state:<8} {one.name}: {one.found}")
-            if one.todo:
-                typer.echo(f"         {one.todo}")
+            typer.echo(f"{finding.state:<8} {finding.name}: {finding.found}")
+            if finding.todo:
+                typer.echo(f"         {finding.todo}")
     if as_json:
-        write_json([asdict(one) for one in found])
-    failed = [one.name for one in found if one.state == "failed"]
+        write_json([asdict(finding) for finding in results])
+    failed = [finding.name for finding in results if finding.state == "failed"]
     if failed:
         if not as_json:
             typer.echo(f"Not ready: {', '.join(failed)}.", err=True)

@@ -116,11 +116,11 @@ class Figures:
 
     def ahead(self, backlogs: Mapping[str, Mapping[str, Any]]) -> dict[str, Reached]:
         """Return how far each stream has been read; ``backlogs``: the current tick's, which count as unread."""
-        found = dict(self.reached)
-        for name, one in backlogs.items():
-            before = found.get(name, Reached(one["unit"]))
-            found[name] = before.after({**one, "taken": 0, "left": one["taken"] + one["left"]})
-        return found
+        reached = dict(self.reached)
+        for name, backlog in backlogs.items():
+            before = reached.get(name, Reached(backlog["unit"]))
+            reached[name] = before.after({**backlog, "taken": 0, "left": backlog["taken"] + backlog["left"]})
+        return reached
 
     def summary(self, now: float) -> dict[str, Any]:
         """Return the run as plain values."""

@@ -40,11 +40,11 @@ def migrate(
 
     pipeline = Pipeline(home=home, conf=spark_conf(conf, jars, packages)).sql(script_text(file), variables(settings))
     folder = checkpoint or str(pipeline.home.path / "checkpoints" / Path(file).stem)
-    found = migrated(folder, pipeline, take_over=take_over or ())
+    result = migrated(folder, pipeline, take_over=take_over or ())
     if as_json:
-        write_json({"checkpoint": folder, **found.as_json()})
+        write_json({"checkpoint": folder, **result.as_json()})
         return
-    batches = counted(found.batches, "batches") if found.batches != 1 else "1 batch"
-    typer.echo(f"{folder}: computed again in {batches}, as tick {found.tick}")
-    for pump, what in found.sinks.items():
+    batches = counted(result.batches, "batches") if result.batches != 1 else "1 batch"
+    typer.echo(f"{folder}: computed again in {batches}, as tick {result.tick}")
+    for pump, what in result.sinks.items():
         typer.echo(f"  {pump} {what}")

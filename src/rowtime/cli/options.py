@@ -60,20 +60,20 @@ def spark_conf(
 
     Jars and packages are added to those of ``--conf``. A usage error for anything that is not a Spark setting.
     """
-    found = _pairs(conf, "KEY=VALUE", "--conf")
-    for name in found:
+    settings = _pairs(conf, "KEY=VALUE", "--conf")
+    for name in settings:
         if not name.startswith("spark."):
             raise typer.BadParameter(
                 f"{name} is not a setting of Spark: their names begin with spark.", param_hint="--conf"
             )
     for name, given in (("spark.jars", jars), ("spark.jars.packages", packages)):
         if given:
-            found[name] = ",".join([*filter(None, [found.get(name)]), *given])
-    return found
+            settings[name] = ",".join([*filter(None, [settings.get(name)]), *given])
+    return settings
 
 
 def _pairs(given: Sequence[str] | None, form: str, option: str) -> dict[str, str]:
-    pairs = [one.partition("=") for one in given or ()]
+    pairs = [setting.partition("=") for setting in given or ()]
     for name, equals, _ in pairs:
         if not (name and equals):
             raise typer.BadParameter(f"{name or '='} is not of the form {form}", param_hint=option)

@@ -82,9 +82,9 @@ def _say_failed(error: Exception, as_json: bool) -> None:
 def _causes(error: BaseException) -> Iterator[str]:
     """Yield the causes of an error, the innermost last: Java's causes are in the text of Spark's errors."""
     seen: dict[str, Any] = {}
-    for one in causes(error):
-        seen |= {_message(one): None} if one is not error else {}
-        seen |= dict.fromkeys(found.strip() for found in _CAUSED_BY.findall(str(one)))
+    for inner in causes(error):
+        seen |= {_message(inner): None} if inner is not error else {}
+        seen |= dict.fromkeys(cause.strip() for cause in _CAUSED_BY.findall(str(inner)))
     return iter(seen)
 
 

@@ -138,11 +138,11 @@ def run(
     how |= {"keep_ticks": keep_ticks, **({"lineage": True} if openlineage else {})}
     if metrics_port is not None:
         how["metrics"] = f"{metrics_host}:{metrics_port}"
-    asked = spark_conf(conf, jars, packages)
+    settings_of_spark = spark_conf(conf, jars, packages)
     with _quiet(), LogTo(log_level, as_json=log_json) as log:
         script, name, values = script_text(file), Path(file).stem, variables(settings)
         how["renewed"] = renewed or ()
-        _run(script, checkpoint, name, home, values, asked, how, log, console=console, as_json=as_json)
+        _run(script, checkpoint, name, home, values, settings_of_spark, how, log, console=console, as_json=as_json)
 
 
 def _run(

@@ -33,16 +33,18 @@ def status(checkpoint: CheckpointFolder, only_waiting: OnlyWaiting = False, as_j
 
     If the newest entry of the journal is damaged, it shows the newest valid one, with R406 and status 3.
     """
-    found = status_of(checkpoint)
+    state = status_of(checkpoint)
     if as_json:
-        write_json(found["waiting"] if only_waiting else found)
+        write_json(state["waiting"] if only_waiting else state)
     elif only_waiting:
-        typer.echo("\n".join([wait["text"] for wait in found["waiting"]] or ["nothing waits"]))
+        typer.echo("\n".join([wait["text"] for wait in state["waiting"]] or ["nothing waits"]))
     else:
-        typer.echo("\n".join(as_lines(found)))
-    if damage := found["problems"]:
+        typer.echo("\n".join(as_lines(state)))
+    if damage := state["problems"]:
         if only_waiting or not as_json:
-            typer.echo("\n".join(f"{one['code']} {one['message']}. {one['hint']}" for one in damage), err=True)
+            typer.echo(
+                "\n".join(f"{problem['code']} {problem['message']}. {problem['hint']}" for problem in damage), err=True
+            )
         raise typer.Exit(FAILED)
 
 
@@ -60,13 +62,13 @@ def status_of(folder: str | Path) -> dict[str, Any]:
         raise refuse("R405", f"{folder} is not a checkpoint: it has no plan.json", hint)
     entry, problems = records.last, [problem.as_json() for problem in records.damage]
     state = records.liveness.state
-    found: dict[str, Any] = {"checkpoint": str(folder), "state": state, "tick": None, "at": None, "problems": problems}
-    found |= pumps_of(place_of(folder), plan)
+    status: dict[str, Any] = {"checkpoint": str(folder), "state": state, "tick": None, "at": None, "problems": problems}
+    status |= pumps_of(place_of(folder), plan)
     if entry is None:
-        return {**found, "streams": [], "ledger": {}, "held": {}, "waiting": [], "outputs": []}
+        return {**status, "streams": [], "ledger": {}, "held": {}, "waiting": [], "outputs": []}
     now = wall_clock()
     return {
-        **found,
+        **status,
         "tick": entry["tick"],
         "at": to_text(entry["at"]),
         "age_seconds": max(0, now - entry["at"]) / SECOND,
@@ -90,14 +92,14 @@ def _stream(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         }
         for writer, offset in sorted(notes["offsets"].items())
     ]
-    found: dict[str, Any] = {"stream": name, "clock": to_text(least(clocks.values())), "writers": writers}
+    stream: dict[str, Any] = {"stream": name, "clock": to_text(least(clocks.values())), "writers": writers}
     if left := left_in(entry).get(name):
-        found["left"] = left._asdict()
+        stream["left"] = left._asdict()
     state = notes.get("state", {})
     if state.get("counts"):
         aside = [{"file": file, "code": code, "why": why} for file, (code, why) in state.get("aside", {}).items()]
-        found["files"] = {"counts": state["counts"], "named": aside}
-    return found
+        stream["files"] = {"counts": state["counts"], "named": aside}
+    return stream
 
 
 def _output(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,28 +111,28 @@ def _output(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
 # -- as text --------------------------------------------------------------------------
 
 
-def as_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def as_lines(status: Mapping[str, Any]) -> Iterator[str]:
     """Yield the status as text."""
-    yield found["checkpoint"]
-    if found["tick"] is None:
+    yield status["checkpoint"]
+    if status["tick"] is None:
         yield "  no tick yet"
-        yield from _section("pumps", pump_lines(found))
+        yield from _section("pumps", pump_lines(status))
         return
-    yield f"  tick {found['tick']}, at {found['at']} UTC, {_age(found['age_seconds'])} ago, {found['state']}"
-    yield from _section("pumps", pump_lines(found))
-    yield from _section("streams", (line for stream in found["streams"] for line in _stream_lines(stream)))
-    yield from _section("ledger", [*_ledger_lines(found)])
-    yield from _section("held", (f"{key}: {counted(rows, 'rows')}" for key, rows in found["held"].items()))
-    yield from _section("waiting", (wait["text"] for wait in found["waiting"]))
+    yield f"  tick {status['tick']}, at {status['at']} UTC, {_age(status['age_seconds'])} ago, {status['state']}"
+    yield from _section("pumps", pump_lines(status))
+    yield from _section("streams", (line for stream in status["streams"] for line in _stream_lines(stream)))
+    yield from _section("ledger", [*_ledger_lines(status)])
+    yield from _section("held", (f"{key}: {counted(rows, 'rows')}" for key, rows in status["held"].items()))
+    yield from _section("waiting", (wait["text"] for wait in status["waiting"]))
     yield from _section(
-        "outputs", (f"{o['sink']}: {counted(o['rows'], 'rows')}, up to {o['bound']}" for o in found["outputs"])
+        "outputs", (f"{o['sink']}: {counted(o['rows'], 'rows')}, up to {o['bound']}" for o in status["outputs"])
     )
 
 
-def _ledger_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    for gate, counts in found["ledger"].items():
+def _ledger_lines(status: Mapping[str, Any]) -> Iterator[str]:
+    for gate, counts in status["ledger"].items():
         yield f"{gate}: {counts_as_text(counts)}"
-    for stream in found["streams"]:
+    for stream in status["streams"]:
         if "files" in stream:
             counts = ", ".join(f"{count:,} {code}" for code, count in sorted(stream["files"]["counts"].items()))
             yield f"{stream['stream']}, files: {counts}"

@@ -98,19 +98,19 @@ def _table(watched: Watched) -> RenderableType:
     from rich.table import Table  # noqa: PLC0415 - the same
     from rich.text import Text  # noqa: PLC0415
 
-    found, now = _cards(watched), wall_clock()
-    if not found:
+    shown, now = _cards(watched), wall_clock()
+    if not shown:
         return Text(f"There is no pipeline below {watched.home.path} yet. Start one with rowtime run FILE.")
     table = Table(box=None, pad_edge=False)
     for title in ("pipeline", "state"):
         table.add_column(title, overflow="fold")
     for title in ("rows in", "rows out", "refused", "held", "freshness", "last tick"):
         table.add_column(title, justify="right")
-    for card in found:
+    for card in shown:
         state = "unreadable" if card.problems else card.liveness.state
         table.add_row(Text(card.name), Text(_state(card), style=STYLES.get(state, "")), *map(Text, _numbers(card, now)))
-    doing = [Text(f"{card.name}: {words}") for card in found if (words := _doing(card, now))]
-    notes = [Text(line, style="red") for card in found for line in _notes(card)]
+    doing = [Text(f"{card.name}: {words}") for card in shown if (words := _doing(card, now))]
+    notes = [Text(line, style="red") for card in shown for line in _notes(card)]
     return Group(table, *doing, *notes)
 
 

@@ -74,11 +74,11 @@ def trace(
     pipeline = Pipeline(home=home, conf=spark_conf(conf, jars, packages)).sql(plan.sql, variables(settings))
     if stream is not None:
         assert where is not None
-        found = forward(pipeline, checkpoint, stream, where)
+        result = forward(pipeline, checkpoint, stream, where)
     else:
-        found = trace_of(pipeline, checkpoint, where, number=number, sink=sink)
+        result = trace_of(pipeline, checkpoint, where, number=number, sink=sink)
     if not as_json:
-        typer.echo(str(found))
+        typer.echo(str(result))
         return
-    for item in found:
+    for item in result:
         write_json(item.as_json(), indent=None)

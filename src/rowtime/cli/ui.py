@@ -42,21 +42,21 @@ def ui(
     settings: Settings = None,
 ) -> None:
     """Show pipelines in a browser, running or not: graph, timeline, held rows, rows, ticks."""
-    made = server(checkpoints or (), Home(home), host, port, token, allow_actions, variables(settings))
-    typer.echo(f"rowtime console: {made.url}\nCtrl-C ends it.")
-    made.run()
+    console = server(checkpoints or (), Home(home), host, port, token, allow_actions, variables(settings))
+    typer.echo(f"rowtime console: {console.url}\nCtrl-C ends it.")
+    console.run()
 
 
 @contextmanager
 def beside(checkpoint: str, home: Home, values: dict[str, str]) -> Iterator[None]:
     """Show a run while it is running, on the usual port or, if that is in use, on a free one."""
     try:
-        made = server([checkpoint], home, "127.0.0.1", PORT, None, False, values)
+        console = server([checkpoint], home, "127.0.0.1", PORT, None, False, values)
     except Refused as refused:
         if refused.problems[0].code != "R702":
             raise
-        made = server([checkpoint], home, "127.0.0.1", 0, None, False, values)
-    with made.beside() as url:
+        console = server([checkpoint], home, "127.0.0.1", 0, None, False, values)
+    with console.beside() as url:
         typer.echo(f"rowtime console: {url}", err=True)
         yield
 

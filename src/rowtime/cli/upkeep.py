@@ -23,14 +23,16 @@ def readmit(
     """Write early rows that are no longer early into their stream, as items of the writer `readmitted`."""
     from rowtime.audit.readmit import readmit as write  # noqa: PLC0415 - pyarrow's datasets take their time
 
-    found = write(checkpoint, gate, home=home)
+    readmitted = write(checkpoint, gate, home=home)
     if as_json:
-        write_json([asdict(one) for one in found])
+        write_json([asdict(result) for result in readmitted])
         return
-    for one in found:
-        rest = f"{one.early:,} still early, {one.late:,} too late by now"
-        typer.echo(f"{one.gate}: {counted(one.admitted, 'rows')} into {one.stream} (writer readmitted); {rest}")
-    if not found:
+    for result in readmitted:
+        rest = f"{result.early:,} still early, {result.late:,} too late by now"
+        typer.echo(
+            f"{result.gate}: {counted(result.admitted, 'rows')} into {result.stream} (writer readmitted); {rest}"
+        )
+    if not readmitted:
         typer.echo("no gate has a guard, so no row is early")
 
 
@@ -45,12 +47,12 @@ def skip(
     """Set aside committed rows that a target refuses: they go to `rejected` of the pump. This cannot be undone."""
     from rowtime.runtime.skipping import skip as set_aside  # noqa: PLC0415 - pyarrow takes its time
 
-    found = set_aside(checkpoint, pump, tick, home=home, variables=variables(settings))
+    skipped = set_aside(checkpoint, pump, tick, home=home, variables=variables(settings))
     if as_json:
-        write_json({**asdict(found), "file": str(found.file)})
+        write_json({**asdict(skipped), "file": str(skipped.file)})
         return
-    are = "is" if found.rows == 1 else "are"
-    typer.echo(f"{counted(found.rows, 'rows')} of tick {tick} of {pump} {are} set aside in {found.file}")
+    are = "is" if skipped.rows == 1 else "are"
+    typer.echo(f"{counted(skipped.rows, 'rows')} of tick {tick} of {pump} {are} set aside in {skipped.file}")
     typer.echo("start the pipeline again: it continues after them")
 
 
@@ -64,9 +66,9 @@ def optimize(
     """Merge the small files of lake tables into large ones. Pipelines may write meanwhile."""
     from rowtime.runtime.compaction import optimize as compacted  # noqa: PLC0415 - pyarrow takes its time
 
-    found = compacted(checkpoint, pump, home=home, variables=variables(settings))
+    tables = compacted(checkpoint, pump, home=home, variables=variables(settings))
     if as_json:
-        write_json([asdict(one) for one in found])
+        write_json([asdict(optimized) for optimized in tables])
         return
-    for one in found:
-        typer.echo(f"{one.table}: {counted(one.files, 'files')} merged into larger ones")
+    for optimized in tables:
+        typer.echo(f"{optimized.table}: {counted(optimized.files, 'files')} merged into larger ones")

@@ -37,21 +37,21 @@ def verify(
     """Run the recorded input again as one batch and compare it with what was written; status 1 if it differs."""
     from rowtime.api.verification import verify as compare  # noqa: PLC0415 - most commands need no Spark
 
-    asked = spark_conf(conf, jars, packages)
-    found = compare(checkpoint, home=home, variables=variables(settings), conf=asked)
+    settings_of_spark = spark_conf(conf, jars, packages)
+    verified = compare(checkpoint, home=home, variables=variables(settings), conf=settings_of_spark)
     if as_json:
-        write_json({"checkpoint": str(checkpoint), **found.as_json()})
+        write_json({"checkpoint": str(checkpoint), **verified.as_json()})
     else:
-        typer.echo("\n".join([str(checkpoint), *as_lines(found)]))
-    if not found.equal:
+        typer.echo("\n".join([str(checkpoint), *as_lines(verified)]))
+    if not verified.equal:
         raise typer.Exit(REFUSED)
 
 
-def as_lines(found: Verified) -> Iterator[str]:
+def as_lines(verified: Verified) -> Iterator[str]:
     """Yield the comparison as text."""
-    times = "batch" if found.batches == 1 else "batches"
-    yield f"  up to tick {found.tick}, run again as {found.batches} {times}"
-    for output in found.outputs:
+    times = "batch" if verified.batches == 1 else "batches"
+    yield f"  up to tick {verified.tick}, run again as {verified.batches} {times}"
+    for output in verified.outputs:
         outcome = f"{output.differences:,} differ" if output.differences else "equal"
         yield f"  {output.name} ({output.kind}): {counted(output.rows, 'rows')} {output.how}, {outcome}"
         yield from (f"    {difference}" for difference in output.first)

@@ -49,8 +49,8 @@ class Snapshot:
     @property
     def share(self) -> str:
         """Return how far all of these have been read: the slowest one decides when the end is reached."""
-        found = [one.share for one in self.reached.values()]
-        return percent(min(found)) if found else ""
+        shares = [reached.share for reached in self.reached.values()]
+        return percent(min(shares)) if shares else ""
 
 
 def percent(share: float) -> str:

@@ -69,9 +69,9 @@ def arrow_schema(definition: Mapping[str, Any]) -> pa.Schema:
 
 def _length(text: str) -> dict[bytes, bytes] | None:
     """Return the metadata of a CHAR or VARCHAR field: the length of its texts."""
-    found = _SIZED.fullmatch(text)
-    if found is not None:
-        return {MOST: found[2].encode(), **({PADDED: b"1"} if found[1] is None else {})}
+    match = _SIZED.fullmatch(text)
+    if match is not None:
+        return {MOST: match[2].encode(), **({PADDED: b"1"} if match[1] is None else {})}
     sizes = _Sizes(text).whole()
     return None if sizes is None else {NESTED: json.dumps(sizes).encode()}
 
@@ -88,18 +88,18 @@ class _TypeText:
         tokens, at = [], 0
         text = self.text.rstrip()
         while at < len(text):
-            found = _TOKEN.match(text, at)
-            if found is None:
+            match = _TOKEN.match(text, at)
+            if match is None:
                 self._refuse()
-            tokens.append(found[1])
-            at = found.end()
+            tokens.append(match[1])
+            at = match.end()
         return ["", *reversed(tokens)]
 
     def whole(self) -> Any:
-        found = self._type()
+        whole = self._type()
         if self.tokens != [""]:
             self._refuse()
-        return found
+        return whole
 
     def _type(self) -> Any:
         word = self._next().upper()
@@ -119,15 +119,15 @@ class _TypeText:
     def _nested(self, word: str) -> Any:
         self._expect("<")
         if word == "ARRAY":
-            found = pa.list_(self._type())
+            nested = pa.list_(self._type())
         elif word == "MAP":
             key = self._type()
             self._expect(",")
-            found = pa.map_(key, self._type())
+            nested = pa.map_(key, self._type())
         else:
-            found = pa.struct(self._fields())
+            nested = pa.struct(self._fields())
         self._expect(">")
-        return found
+        return nested
 
     def _fields(self) -> list[Any]:
         fields = [self._field()]  # Parquet has no struct without fields
@@ -171,10 +171,10 @@ class _TypeText:
         return self.tokens.pop() if len(self.tokens) > 1 else self._refuse()
 
     def _skip(self, wanted: str) -> bool:
-        found = self.tokens[-1].upper() == wanted
-        if found:
+        matches = self.tokens[-1].upper() == wanted
+        if matches:
             self.tokens.pop()
-        return found
+        return matches
 
     def _expect(self, wanted: str) -> bool:
         return self._skip(wanted) or self._refuse()
@@ -206,15 +206,15 @@ class _Sizes(_TypeText):
     def _nested(self, word: str) -> Sizes:
         self._expect("<")
         if word == "STRUCT":
-            found = {"fields": dict(self._fields())}
-            parts = list(found["fields"].values())
+            sizes = {"fields": dict(self._fields())}
+            parts = list(sizes["fields"].values())
         else:
             parts = [self._type()]
             while self._skip(","):
                 parts.append(self._type())
-            found = dict(zip(("key", "value") if word == "MAP" else ("item",), parts, strict=False))
+            sizes = dict(zip(("key", "value") if word == "MAP" else ("item",), parts, strict=False))
         self._expect(">")
-        return found if any(part is not None for part in parts) else None
+        return sizes if any(part is not None for part in parts) else None
 
     def _named(self, name: str, kind: Sizes, *, nullable: bool) -> Any:  # noqa: ARG002 - as of Arrow
         return name, kind

@@ -27,19 +27,19 @@ def item(column: OrderedColumn, kind: pa.DataType, at: object, *, strict: bool) 
     value = value_of(at, pa.field(column.name, kind))
     if not value.is_valid or (pa.types.is_floating(kind) and math.isnan(value.as_py())):
         raise _unfit(column, at, "it has no place in an order")
-    found = _next(column, value, at) if strict else _plain(value)
-    if pa.types.is_integer(kind) and not BEGINNING < found < END:
+    bound = _next(column, value, at) if strict else _plain(value)
+    if pa.types.is_integer(kind) and not BEGINNING < bound < END:
         raise _unfit(column, at, "orders are checked between -2^62 and 2^62")
-    return json.dumps({"column": column.name, "at": found})
+    return json.dumps({"column": column.name, "at": bound})
 
 
 def item_text(data: bytes, place: object) -> str:
     """Return the text of an item in a log; ``place``: where it is. Raises ``Failure`` (R501) if it is invalid."""
-    text, found = "", None
+    text, content = "", None
     with suppress(ValueError):
         text = data.decode()
-        found = json.loads(text)
-    if not isinstance(found, dict) or found.keys() != {"column", "at"} or not isinstance(found["column"], str):
+        content = json.loads(text)
+    if not isinstance(content, dict) or content.keys() != {"column", "at"} or not isinstance(content["column"], str):
         raise Failure(Problem("R501", f"{place} is not a bound of a column in the format of rowtime"))
     return text
 
@@ -60,27 +60,27 @@ def _plain(value: pa.Scalar) -> Any:
         return value.cast(pa.int64()).as_py()
     if pa.types.is_date(value.type):
         return value.cast(pa.int32()).as_py() * _DAY
-    found = value.as_py()
-    if isinstance(found, float):
-        return found + 0.0  # both zeros are equal
-    return str(found) if isinstance(found, Decimal) else found
+    plain = value.as_py()
+    if isinstance(plain, float):
+        return plain + 0.0  # both zeros are equal
+    return str(plain) if isinstance(plain, Decimal) else plain
 
 
 def _next(column: OrderedColumn, value: pa.Scalar, at: object) -> Any:
     """Return the next value in the direction of the order."""
-    kind, found, step = value.type, _plain(value), -1 if column.descending else 1
+    kind, plain, step = value.type, _plain(value), -1 if column.descending else 1
     if pa.types.is_date(kind):
-        return found + step * _DAY
+        return plain + step * _DAY
     if pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
-        return found + step
+        return plain + step
     if pa.types.is_decimal(kind):
-        return str(Decimal(found) + Decimal(step).scaleb(-kind.scale))
-    if pa.types.is_floating(kind) and not math.isinf(found):
-        return _neighbour(found, kind, step)
+        return str(Decimal(plain) + Decimal(step).scaleb(-kind.scale))
+    if pa.types.is_floating(kind) and not math.isinf(plain):
+        return _neighbour(plain, kind, step)
     if pa.types.is_string(kind) and not column.descending:
-        return f"{found}\0"
-    if pa.types.is_boolean(kind) and found == column.descending:
-        return not found
+        return f"{plain}\0"
+    if pa.types.is_boolean(kind) and plain == column.descending:
+        return not plain
     raise _unfit(column, at, "no value follows it, so STRICT means nothing")
 
 

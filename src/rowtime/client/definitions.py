@@ -52,8 +52,10 @@ def fault(value: object, wanted: Wanted = DEFINITION, at: str = "the definition"
         if not isinstance(value, list) or (isinstance(wanted, tuple) and len(value) != len(wanted)):
             return f"{at} is not a list{f' of {len(wanted)}' if isinstance(wanted, tuple) else ''}"
         parts = wanted if isinstance(wanted, tuple) else wanted * len(value)
-        found = (fault(one, part, f"{at}[{n}]") for n, (one, part) in enumerate(zip(value, parts, strict=True)))
-        return next(filter(None, found), "")
+        faults = (
+            fault(element, part, f"{at}[{n}]") for n, (element, part) in enumerate(zip(value, parts, strict=True))
+        )
+        return next(filter(None, faults), "")
     fits = isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))
     return "" if fits and _is_text(value) else f"{at} is {value!r:.60}"
 

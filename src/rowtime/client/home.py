@@ -100,14 +100,14 @@ class Home:
         """Return the present definition, whether or not the start that wrote it has died."""
         path = self._definition_path(name)
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
-        if wrong := fault(found):
+        if wrong := fault(content):
             raise _unreadable(path, wrong)
-        return dict(found)
+        return dict(content)
 
     def names(self) -> list[str]:
         """Return the names of all defined streams, lower-cased, sorted."""

@@ -172,10 +172,10 @@ class BucketLogs:
 
 
 def _read(place: ObjectPlace) -> _StreamObject | None:
-    found: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     with suppress(FileNotFoundError):
-        found = json.loads(place.read_bytes())
-    return _StreamObject(found["log"], found["aside"]) if found else None
+        content = json.loads(place.read_bytes())
+    return _StreamObject(content["log"], content["aside"]) if content else None
 
 
 def _text(log: str, aside: Mapping[str, str]) -> bytes:

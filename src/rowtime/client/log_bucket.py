@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from rowtime.client import log_objects
 from rowtime.client.file_names import escape, unescape
-from rowtime.client.log_contract import Made, damaged, lost, overtaken
+from rowtime.client.log_contract import Item, damaged, lost, overtaken
 from rowtime.client.log_folder import SHARD_FILES, WRITER
 from rowtime.client.log_items import Bound, Entry, Leave, Rows, file_name, parse_entry
 from rowtime.client.log_packs import SMALL, Packs
@@ -68,8 +68,8 @@ class LogBucket:
     def entries(self, writer: str, after: int, most: int | None = None) -> tuple[list[Entry], bool]:
         """Return the entries at positions >= ``after``: one listing, and a request for each new one."""
         if len(self._entries) > _MOST:
-            for known in (self._entries, self._before, self._read):
-                known.clear()
+            for cache in (self._entries, self._before, self._read):
+                cache.clear()
         limit = None if most is None else most * SHARD_FILES
         firsts: list[int] = []
         for first in _numbers(self._log / escape(writer), self._start(writer, after)):
@@ -78,17 +78,17 @@ class LogBucket:
                 break  # a backlog is not listed completely for each step
         at = bisect_left(firsts, after)
         new = firsts[at:][:limit]
-        found = self.described(writer, new)
-        reached = found[-1].end if found else self.described(writer, firsts[at - 1 : at])[0].end if at else 0
+        entries = self.described(writer, new)
+        reached = entries[-1].end if entries else self.described(writer, firsts[at - 1 : at])[0].end if at else 0
         if reached < after:
             raise lost(self._log, f"the writer {writer} is at position {reached}, the reader at {after}")
-        return found, len(new) == len(firsts) - at
+        return entries, len(new) == len(firsts) - at
 
     def _start(self, writer: str, after: int) -> int:
         """Return a position from which a listing has the item before ``after`` and few others."""
-        known = self._before.get((writer, after))
-        if known is not None or not after:
-            return known or 0
+        start = self._before.get((writer, after))
+        if start is not None or not after:
+            return start or 0
         indexes = self.indexes(writer)
         return [0, *indexes][bisect_left(indexes, after)]
 
@@ -117,11 +117,11 @@ class LogBucket:
 
     def rows(self, paths: Sequence[str]) -> Sequence[pa.Table]:
         """Return the rows of objects, compared with their checksums; many small ones come from packs."""
-        known = {path: self._forget(path) for path in paths if path in self._whole}
-        known |= self._packed([path for path in paths if path not in known])
+        data_of = {path: self._forget(path) for path in paths if path in self._whole}
+        data_of |= self._packed([path for path in paths if path not in data_of])
 
         def table(path: str) -> pa.Table:
-            data = known.get(path, b"")
+            data = data_of.get(path, b"")
             return pq.read_table(pa.BufferReader(data if log_objects.whole(data) else self._sound(path)))
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -133,17 +133,17 @@ class LogBucket:
             writer, _, first = path.partition("/")
             firsts.setdefault(writer, []).append(int(first))
         many = {writer: positions for writer, positions in firsts.items() if len(positions) > _FEW}
-        found = {writer: self.packs.contents(unescape(writer), positions) for writer, positions in many.items()}
-        return {f"{writer}/{at:020}": data for writer, positions in found.items() for at, data in positions.items()}
+        packs = {writer: self.packs.contents(unescape(writer), positions) for writer, positions in many.items()}
+        return {f"{writer}/{at:020}": data for writer, positions in packs.items() for at, data in positions.items()}
 
     def _sound(self, path: str) -> bytes:
         try:
-            found = (self._log / path).read_bytes()
+            content = (self._log / path).read_bytes()
         except FileNotFoundError:
             raise damaged(self._log, path, "is gone") from None
-        if not log_objects.whole(found):
+        if not log_objects.whole(content):
             raise damaged(self._log, path, "has changed since it was written: its checksum differs")
-        return found
+        return content
 
     def _remember(self, path: str, data: bytes) -> None:
         if self._size > _KEPT:
@@ -210,10 +210,10 @@ class LogBucket:
                     break
             missing = [at for at in missing if (writer, at) not in self._entries]
         if len(missing) == 1:
-            self._learn(writer, self._asked(writer, missing[0]))
+            self._learn(writer, self._entry_of_object(writer, missing[0]))
         elif missing:
             with ThreadPoolExecutor(_AT_ONCE) as pool:
-                for entry in pool.map(lambda at: self._asked(writer, at), missing):
+                for entry in pool.map(lambda at: self._entry_of_object(writer, at), missing):
                     self._learn(writer, entry)
         return [self._entries[writer, at] for at in firsts]
 
@@ -223,19 +223,19 @@ class LogBucket:
         names = [file_name(entry) for entry in self.described(writer, firsts)]
         (self._log / INDEX / escape(writer) / f"{end:020}").upload("\n".join(names).encode())
 
-    def write_pack(self, writer: str, start: int, end: int, known: Mapping[int, bytes]) -> None:
-        """Write a pack of the small items before a position; ``known``: those that need not be requested."""
+    def write_pack(self, writer: str, start: int, end: int, given: Mapping[int, bytes]) -> None:
+        """Write a pack of the small items before a position; ``given``: those that need not be requested."""
 
         def content(at: int) -> bytes:
-            data, size = known.get(at), 0
+            data, size = given.get(at), 0
             if data is None:
                 data, size = (self._log / escape(writer) / f"{at:020}").tail(_TAIL)
             return data if len(data) >= size else b""
 
         firsts = [at for at in self.firsts(writer, start) if at < end]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            found = zip(firsts, pool.map(content, firsts), strict=True)
-            self.packs.write(writer, end, {at: data for at, data in found if 0 < len(data) <= SMALL})
+            contents = zip(firsts, pool.map(content, firsts), strict=True)
+            self.packs.write(writer, end, {at: data for at, data in contents if 0 < len(data) <= SMALL})
 
     def _read_index(self, writer: str, end: int) -> None:
         if (writer, end) in self._read:
@@ -247,7 +247,7 @@ class LogBucket:
                     self._learn(writer, replace(entry, path=f"{escape(writer)}/{entry.first:020}"))
             self._read.add((writer, end))
 
-    def _asked(self, writer: str, at: int) -> Entry:
+    def _entry_of_object(self, writer: str, at: int) -> Entry:
         """Return an entry from its object."""
         path = f"{escape(writer)}/{at:020}"
         place = self._log / path
@@ -300,7 +300,7 @@ class BucketPen:
         """Return the position of the next item."""
         return self._next
 
-    def put(self, make: Callable[[], Made]) -> None:
+    def put(self, make: Callable[[], Item]) -> None:
         """Create the object of an item. After a ``Failure`` `settle` finds out whether it exists."""
         if self._lost:
             raise overtaken(self._log, self._writer)
@@ -337,7 +337,7 @@ class BucketPen:
             stored = place.read_bytes()
             if stored == _GONE:
                 raise _dropped(self._log) from None
-            mine = [one for content, one in self._doubt if content == stored]
+            mine = [written for content, written in self._doubt if content == stored]
             if not mine:
                 self._lost, self._doubt = True, []
                 raise overtaken(self._log, self._writer) from None

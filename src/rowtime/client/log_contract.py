@@ -16,7 +16,7 @@ from rowtime.client.log_items import Entry
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.stores import Place
 
-Made = tuple[Entry, "pa.Table | bytes"]
+Item = tuple[Entry, "pa.Table | bytes"]
 """An entry, and the content of its file or object: rows, or a text that is empty except for bounds of columns."""
 
 OPEN_ALREADY: Final = "R204"
@@ -79,7 +79,7 @@ class Pen(Protocol):
         """Return the position of the next item."""
         ...
 
-    def put(self, make: Callable[[], Made]) -> None:
+    def put(self, make: Callable[[], Item]) -> None:
         """Add an item at ``next``, durably. ``make`` is called once readers see that an item is coming.
 
         Raises ``Refused`` (R214) if another process has added one there.

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rowtime.client.file_names import escape, unescape
-from rowtime.client.log_contract import OPEN_ALREADY, Made, damaged, lost, reading
+from rowtime.client.log_contract import OPEN_ALREADY, Item, damaged, lost, reading
 from rowtime.client.log_items import Bound, ColumnBound, Entry, Rows, file_name, parse_entry
 from rowtime.client.parquet_statistics import trusted
 from rowtime.core.checksums import checksum
@@ -73,8 +73,8 @@ class LogFolder:
     def last(self, writer: str, kind: type[Entry] | None = None) -> Entry | None:
         """Return the last entry (of a kind), from the newest shards only."""
         for shard in reversed(shards(self._log / escape(writer))):
-            found = shard_entries(self._log, writer, shard)
-            matching = [entry for entry in found if kind is None or isinstance(entry, kind)]
+            entries = shard_entries(self._log, writer, shard)
+            matching = [entry for entry in entries if kind is None or isinstance(entry, kind)]
             if matching:
                 return matching[-1]
         return None
@@ -98,12 +98,12 @@ class LogFolder:
     def _check_some(self, paths: Sequence[str]) -> None:
         for path in paths:
             entry = parse_entry(path)
-            known = entry.sum if isinstance(entry, Rows | ColumnBound) else None
+            expected = entry.sum if isinstance(entry, Rows | ColumnBound) else None
             try:
-                found = checksum(f"{self._log}/{path}") if known is not None else (self._log / path).stat() and None
+                actual = checksum(f"{self._log}/{path}") if expected is not None else (self._log / path).stat() and None
             except FileNotFoundError:
                 raise damaged(self._log, path, "is gone") from None
-            if found != known:
+            if actual != expected:
                 raise damaged(self._log, path, "has changed since it was written: its checksum differs")
 
     def rows(self, paths: Sequence[str]) -> Sequence[pa.Table]:
@@ -151,7 +151,7 @@ class FolderPen:
         self._shard = present[-1] if present else None
         self._in_shard = len(shard_entries(self._log, self._writer, present[-1])) if present else 0
 
-    def put(self, make: Callable[[], Made]) -> None:
+    def put(self, make: Callable[[], Item]) -> None:
         """Write a file that gets its final name when it is complete."""
         staged = self._directory / UNDER_WAY
         shard = self._room()
@@ -201,14 +201,14 @@ def shard_name(first: int) -> str:
 
 def shards(directory: Path) -> list[int]:
     """Return the first positions of a writer's shards, in order."""
-    return sorted(int(found[1]) for name in _names(directory) if (found := _SHARD.fullmatch(name)))
+    return sorted(int(match[1]) for name in _names(directory) if (match := _SHARD.fullmatch(name)))
 
 
 def shard_entries(log: Path, writer: str, shard: int) -> list[Entry]:
     """Return the entries of one shard, in order."""
     relative = f"{escape(writer)}/{shard_name(shard)}"
-    found = (parse_entry(f"{relative}/{name}") for name in _names(log / relative))
-    return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.first)
+    entries = (parse_entry(f"{relative}/{name}") for name in _names(log / relative))
+    return sorted((entry for entry in entries if entry is not None), key=lambda entry: entry.first)
 
 
 def make_directory(directory: Path) -> None:

@@ -107,18 +107,18 @@ Entry = Rows | Bound | Leave | ColumnBound
 def file_name(entry: Entry) -> str:
     """Return the name of an entry's file: everything about it except the rows themselves."""
     match entry:
-        case Rows(first, count, least, greatest, order, arrival, _, known):
-            return f"r-{first:020}-{count}-{least}-{greatest}-{order}-{arrival}{_sum_in_name(known)}.parquet"
+        case Rows(first, count, least, greatest, order, arrival, _, sum_of):
+            return f"r-{first:020}-{count}-{least}-{greatest}-{order}-{arrival}{_sum_in_name(sum_of)}.parquet"
         case Bound(first, at, _, arrival):
             return f"b-{first:020}-{at}" + ("" if arrival is None else f"-{arrival}")
         case Leave(first):
             return f"l-{first:020}"
-        case ColumnBound(first, _, known):
-            return f"c-{first:020}{_sum_in_name(known)}.json"
+        case ColumnBound(first, _, sum_of):
+            return f"c-{first:020}{_sum_in_name(sum_of)}.json"
 
 
-def _sum_in_name(known: int | None) -> str:
-    return "" if known is None else f"-{known:08x}"
+def _sum_in_name(checksum: int | None) -> str:
+    return "" if checksum is None else f"-{checksum:08x}"
 
 
 def _sum_of_name(text: str | None) -> int | None:
@@ -127,15 +127,15 @@ def _sum_of_name(text: str | None) -> int | None:
 
 def parse_entry(path: str) -> Entry | None:
     """Return the entry of a file, by its path in the log; ``None`` for any other file."""
-    found = _NAME.fullmatch(path.rpartition("/")[2])
-    if found is None:
+    match = _NAME.fullmatch(path.rpartition("/")[2])
+    if match is None:
         return None
-    if found["rows"]:
-        first, count, least, greatest, arrival = map(int, found.group("rows", "count", "least", "greatest", "arrival"))
-        return Rows(first, count, least, greatest, Order(found["order"]), arrival, path, _sum_of_name(found["sum"]))
-    if found["bound"]:
-        arrival_text = found["bound_arrival"]
-        return Bound(int(found["bound"]), int(found["at"]), path, None if arrival_text is None else int(arrival_text))
-    if found["column"]:
-        return ColumnBound(int(found["column"]), path, _sum_of_name(found["column_sum"]))
-    return Leave(int(found["leave"]), path)
+    if match["rows"]:
+        first, count, least, greatest, arrival = map(int, match.group("rows", "count", "least", "greatest", "arrival"))
+        return Rows(first, count, least, greatest, Order(match["order"]), arrival, path, _sum_of_name(match["sum"]))
+    if match["bound"]:
+        arrival_text = match["bound_arrival"]
+        return Bound(int(match["bound"]), int(match["at"]), path, None if arrival_text is None else int(arrival_text))
+    if match["column"]:
+        return ColumnBound(int(match["column"]), path, _sum_of_name(match["column_sum"]))
+    return Leave(int(match["leave"]), path)

@@ -31,8 +31,8 @@ def packed(entry: Entry, content: pa.Table | bytes) -> tuple[bytes, Entry]:
     """Return the unique object of an entry; and the entry with its checksum."""
     label = b"%s %s %s" % (file_name(entry).encode(), uuid.uuid4().hex.encode(), _NO_SUM)
     data = _with_rows(label, content) if isinstance(content, pa.Table) else label + b"\n" + content
-    known = zlib.crc32(data)
-    return _resealed(data, label, known), _summed(entry, known)
+    checksum = zlib.crc32(data)
+    return _resealed(data, label, checksum), _summed(entry, checksum)
 
 
 def label_of(tail: bytes, *, whole: bool) -> bytes | None:
@@ -49,18 +49,18 @@ def label_of(tail: bytes, *, whole: bool) -> bytes | None:
 
 def entry_of(label: bytes, path: str) -> Entry | None:
     """Return the entry that a label describes."""
-    found = _LABEL.fullmatch(label)
-    entry = parse_entry(found[1].decode(errors="replace")) if found else None
-    return None if found is None or entry is None else replace(_summed(entry, int(found[2], 16)), path=path)
+    match = _LABEL.fullmatch(label)
+    entry = parse_entry(match[1].decode(errors="replace")) if match else None
+    return None if match is None or entry is None else replace(_summed(entry, int(match[2], 16)), path=path)
 
 
 def whole(data: bytes) -> bool:
     """Return True if an object is as it was written."""
     label = label_of(data, whole=True)
-    found = _LABEL.fullmatch(label or b"")
-    if label is None or found is None:
+    match = _LABEL.fullmatch(label or b"")
+    if label is None or match is None:
         return False
-    return zlib.crc32(_resealed(data, label, 0)) == int(found[2], 16)
+    return zlib.crc32(_resealed(data, label, 0)) == int(match[2], 16)
 
 
 def text_of(data: bytes) -> bytes:
@@ -68,14 +68,14 @@ def text_of(data: bytes) -> bytes:
     return data.partition(b"\n")[2]
 
 
-def _summed(entry: Entry, known: int) -> Entry:
-    return replace(entry, sum=known) if isinstance(entry, Rows | ColumnBound) else entry
+def _summed(entry: Entry, checksum: int) -> Entry:
+    return replace(entry, sum=checksum) if isinstance(entry, Rows | ColumnBound) else entry
 
 
-def _resealed(data: bytes, label: bytes, known: int) -> bytes:
+def _resealed(data: bytes, label: bytes, checksum: int) -> bytes:
     """Return the object with another checksum in its label. Footers are at the end, with the label last."""
     at = (data.rindex(label) if data.startswith(_PARQUET) else 0) + len(label) - len(_NO_SUM)
-    return b"%s%08x%s" % (data[:at], known, data[at + len(_NO_SUM) :])
+    return b"%s%08x%s" % (data[:at], checksum, data[at + len(_NO_SUM) :])
 
 
 def _with_rows(label: bytes, rows: pa.Table) -> bytes:

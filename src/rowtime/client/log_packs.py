@@ -41,18 +41,18 @@ class Packs:
             room -= len(data)
             if room >= 0:
                 fit[at] = data
-        table, made = pa.table({"position": [*fit], "content": pa.array(fit.values(), pa.binary())}), io.BytesIO()
-        pq.write_table(table, made, compression="zstd")
-        (self._folder(writer) / f"{end:020}").upload(made.getvalue())
+        table, buffer = pa.table({"position": [*fit], "content": pa.array(fit.values(), pa.binary())}), io.BytesIO()
+        pq.write_table(table, buffer, compression="zstd")
+        (self._folder(writer) / f"{end:020}").upload(buffer.getvalue())
 
     def contents(self, writer: str, firsts: Sequence[int]) -> dict[int, bytes]:
         """Return the items at some positions, in order, if packs have them: a listing, and a request per pack."""
-        found: dict[int, bytes] = {}
+        contents: dict[int, bytes] = {}
         ends = sorted(int(name) for name in self._folder(writer).names() if name.isdecimal())
         for end in dict.fromkeys(ends[at] for at in (bisect_right(ends, first) for first in firsts) if at < len(ends)):
             packed = self._pack(writer, end)
-            found |= {first: packed[first] for first in firsts if first in packed}
-        return found
+            contents |= {first: packed[first] for first in firsts if first in packed}
+        return contents
 
     def _pack(self, writer: str, end: int) -> Mapping[int, bytes]:
         if (writer, end) not in self._known:

@@ -22,18 +22,20 @@ def near(home: Path, folder: str, name: str) -> str:
     ``folder``: the default name of a home. Homes in the folders above and in those directly below are nearby.
     """
     file = f"{escape(name.lower())}.json" if name else "*.json"
-    found = next((one for one in _homes(folder) if one != home.absolute() and _defines(one, file)), None)
+    nearest = next(
+        (candidate for candidate in _homes(folder) if candidate != home.absolute() and _defines(candidate, file)), None
+    )
     what = "it" if name else "streams"
-    if found is None:
+    if nearest is None:
         return ""
-    return f'The home {found} defines {what}: --home {found}, or home="{found}" in Python.'
+    return f'The home {nearest} defines {what}: --home {nearest}, or home="{nearest}" in Python.'
 
 
 def _homes(folder: str) -> Iterator[Path]:
     current = Path.cwd()
     yield from (parent / folder for parent in current.parents)
     try:
-        names = sorted(one.name for one in os.scandir(current) if one.is_dir())
+        names = sorted(entry.name for entry in os.scandir(current) if entry.is_dir())
     except OSError:
         return
     yield from (current / name / folder for name in names[:MOST])

@@ -111,8 +111,8 @@ def _check_years(times: pa.Array) -> None:
 
 
 def _check_known(given: Iterable[str], schema: pa.Schema, rowtime: str) -> None:
-    known = {name.lower() for name in schema.names}
-    unknown = [name for name in given if name not in known and name != rowtime]
+    columns = {name.lower() for name in schema.names}
+    unknown = [name for name in given if name not in columns and name != rowtime]
     if unknown:
         raise refuse(
             "R205",

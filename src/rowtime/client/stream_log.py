@@ -63,11 +63,11 @@ def survey(
     A reader that takes a backlog in small steps need not list all of it at every step.
     """
     with reading(log):
-        found = {writer: _look(log, writer, after.get(writer, 0), most) for writer in writers(log, exclude)}
-        gone = [name for name, at in after.items() if at > 0 and name not in found and name not in exclude]
+        looks = {writer: _look(log, writer, after.get(writer, 0), most) for writer in writers(log, exclude)}
+        gone = [name for name, at in after.items() if at > 0 and name not in looks and name not in exclude]
         if gone:
             raise lost(log, f"the writers {', '.join(gone)} are gone")
-    return {writer: seen for writer, seen in found.items() if seen.entries or after.get(writer, 0) > 0}
+    return {writer: seen for writer, seen in looks.items() if seen.entries or after.get(writer, 0) > 0}
 
 
 def settle(log: Place, entries: Iterable[Entry]) -> None:
@@ -98,8 +98,8 @@ def rows(log: Place, paths: Sequence[str]) -> Sequence[pa.Table]:
 def last(log: Place, exclude: Collection[str] = ()) -> dict[str, Entry]:
     """Return the last entry of each writer, in O(1) for each: where a reader ``FROM NOW`` starts."""
     with reading(log):
-        found = {writer: last_entry(log, writer) for writer in writers(log, exclude)}
-    return {writer: entry for writer, entry in found.items() if entry is not None}
+        entries = {writer: last_entry(log, writer) for writer in writers(log, exclude)}
+    return {writer: entry for writer, entry in entries.items() if entry is not None}
 
 
 def writers(log: Place, exclude: Collection[str] = ()) -> list[str]:
@@ -122,10 +122,10 @@ def _look(log: Place, writer: str, after: int, most: int | None) -> Seen:
     reader = opened(log)
     # Asked before the listing: the listing contains an insert that ends in between.
     under_way = reader.under_way(writer)
-    found, all_of_them = reader.entries(writer, after, most)
-    if _run(found, after) < len(found):
-        found = _listed_again(log, writer, after, most, found)
-    return Seen(found, all_of_them and not under_way)
+    entries, all_of_them = reader.entries(writer, after, most)
+    if _run(entries, after) < len(entries):
+        entries = _listed_again(log, writer, after, most, entries)
+    return Seen(entries, all_of_them and not under_way)
 
 
 def _run(entries: Sequence[Entry], start: int) -> int:
@@ -144,9 +144,9 @@ def _listed_again(log: Place, writer: str, after: int, most: int | None, before:
     that existed when the first one ended, so a gap below an entry of the first is a loss. A new reader starts at the
     first retained entry.
     """
-    found, _ = opened(log).entries(writer, after, most)
-    start = after if after > 0 or not found else found[0].first
-    whole = _run(found, start)
-    if whole < len(found) and found[whole].first <= before[-1].first:
-        raise lost(log, f"items of the writer {writer} before position {found[whole].first} are missing")
-    return found[:whole]
+    entries, _ = opened(log).entries(writer, after, most)
+    start = after if after > 0 or not entries else entries[0].first
+    whole = _run(entries, start)
+    if whole < len(entries) and entries[whole].first <= before[-1].first:
+        raise lost(log, f"items of the writer {writer} before position {entries[whole].first} are missing")
+    return entries[:whole]

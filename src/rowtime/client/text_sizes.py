@@ -31,7 +31,7 @@ def _fit(sizes: Sizes) -> Fit:
         return lambda text: _text(text, *sizes)
     if "item" in sizes:
         item = _fit(sizes["item"])
-        return lambda value: None if value is None else [item(one) for one in value]
+        return lambda value: None if value is None else [item(element) for element in value]
     if "key" in sizes:
         key, item = _fit(sizes["key"]), _fit(sizes["value"])
         return lambda value: _map(value, key, item)
@@ -50,11 +50,11 @@ def _text(text: str | None, most: int, padded: bool) -> str | None:  # noqa: FBT
 def _map(value: Any, key: Fit, item: Fit) -> list[tuple[Any, Any]] | None:
     if value is None:
         return None
-    made = [(key(one), item(other)) for one, other in value]
-    if len({one for one, _ in made}) < len(made):
+    pairs = [(key(one), item(other)) for one, other in value]
+    if len({one for one, _ in pairs}) < len(pairs):
         raise ValueError("two of its keys are equal at their declared length")
-    return made
+    return pairs
 
 
 def _struct(value: Mapping[str, Any] | None, fields: Mapping[str, Fit]) -> dict[str, Any] | None:
-    return None if value is None else {name: fields[name](one) for name, one in value.items()}
+    return None if value is None else {name: fields[name](part) for name, part in value.items()}

@@ -19,7 +19,7 @@ from rowtime.client import bound_items, log_items, stream_log
 from rowtime.client.arrow_types import INSTANT, arrow_schema
 from rowtime.client.given_rows import Given
 from rowtime.client.home import Home
-from rowtime.client.log_contract import Made, Pen, reading
+from rowtime.client.log_contract import Item, Pen, reading
 from rowtime.client.log_items import Bound, ColumnBound, Leave, Order
 from rowtime.client.rows import Batch, batch
 from rowtime.core.clock import NOBODY
@@ -52,12 +52,12 @@ def open_writer(
     """
     if writer is not None and writer.startswith(NOBODY):
         raise refuse("R207", "this writer's name is reserved", "Choose a name that begins with another character.")
-    found = home if isinstance(home, Home) else Home(home)
-    definition = found.definition(stream)
+    opened = home if isinstance(home, Home) else Home(home)
+    definition = opened.definition(stream)
     if log is None:
-        _check_embedded(stream, found, definition)
-        found.create()
-        log = found.log_path(stream)
+        _check_embedded(stream, opened, definition)
+        opened.create()
+        log = opened.log_path(stream)
     schema = arrow_schema(definition) if definition else None
     return Writer(log, writer or DEFAULT_WRITER, schema, definition={**(definition or {}), "name": stream})
 
@@ -80,9 +80,9 @@ def only_writer(home: Home, stream: str) -> str:
 
 def _check_embedded(stream: str, home: Home, definition: dict[str, Any] | None) -> None:
     if definition is None:
-        known = ", ".join(home.names()) or "none"
+        names = ", ".join(home.names()) or "none"
         raise refuse(
-            "R202", f"{home.path} defines no stream {stream}", home.elsewhere(stream) or f"Streams there: {known}."
+            "R202", f"{home.path} defines no stream {stream}", home.elsewhere(stream) or f"Streams there: {names}."
         )
     if definition.get("format"):
         raise refuse(
@@ -100,7 +100,7 @@ class Writer:
     ``clock`` is the arrival clock, µs UTC: it is raised to its last value where it goes back.
     ``definition`` is that of the stream, with its name; only the bounds of columns need it.
     Operating system errors are raised as ``Failure`` (R501), those of a store with their own codes. Each call raises
-    ``Refused`` (R214) once another process has written in a bucket under the same name.
+    ``Refused``: R217 once the writer is closed, R214 once another process has written in a bucket under the same name.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Writer:
         with self._writing() as pen:
             first = pen.next
             if len(ready):
-                pen.put(lambda: self._made(ready, first))
+                pen.put(lambda: self._item(ready, first))
             return first
 
     def set_rowtime_bound(self, at: datetime | str | int, strict: bool = False) -> None:  # noqa: FBT001, FBT002 - the published signature
@@ -166,9 +166,9 @@ class Writer:
         out as well. Raises ``Refused``: R143 for a column without declared order, R190 where such
         bounds are not read, R206 for a value that does not fit.
         """
-        found = ordered_column(self._definition, self._definition.get("name", str(self.log)), column)
-        kind = arrow_schema(self._definition).field(found.name).type
-        text = bound_items.item(found, kind, at, strict=strict)
+        ordered = ordered_column(self._definition, self._definition.get("name", str(self.log)), column)
+        kind = arrow_schema(self._definition).field(ordered.name).type
+        text = bound_items.item(ordered, kind, at, strict=strict)
         with self._writing() as pen:
             pen.put(lambda: (ColumnBound(pen.next), text.encode()))
 
@@ -197,11 +197,11 @@ class Writer:
     def _writing(self) -> Iterator[Pen]:
         with self._turn, reading(self.log):
             if not self._open:
-                raise ValueError(f"the writer {self.name} is closed")
+                raise refuse("R217", f"the writer {self.name} of {self.log} is closed", "Open a new one: rt.writer(…).")
             self._pen.settle()
             yield self._pen
 
-    def _made(self, ready: Batch, first: int) -> Made:
+    def _item(self, ready: Batch, first: int) -> Item:
         if first + len(ready) > _LAST:
             what = f"the stream log {self.log} cannot be used: its writer {self.name} has reached position {first:,}"
             raise Failure(Problem("R501", what))

@@ -34,26 +34,26 @@ class Background:
             work()
 
         try:
-            found = _pool().submit(run)
+            future = _pool().submit(run)
         except RuntimeError:  # Python exits and starts no more work
             work()
-            found = Future()
-            found.set_result(None)
-        self._under_way[key] = found
-        return found
+            future = Future()
+            future.set_result(None)
+        self._under_way[key] = future
+        return future
 
     def wait(self, key: str) -> None:
         """Wait for the work on an object, or on the objects of a folder. Work itself waits for nothing."""
         if self._under_way and not getattr(_here, "busy", False):
             below = f"{key}/" if key else ""
-            ended([one for name, one in [*self._under_way.items()] if name == key or name.startswith(below)])
+            ended([future for name, future in [*self._under_way.items()] if name == key or name.startswith(below)])
 
     def wait_for_all(self) -> None:
         """Wait for all running work; raises the first error."""
-        found, self._under_way = [*self._under_way.values()], {}
-        ended(found)
-        for one in found:
-            one.result()
+        futures, self._under_way = [*self._under_way.values()], {}
+        ended(futures)
+        for future in futures:
+            future.result()
 
 
 @cache

@@ -14,11 +14,11 @@ _BLOCK = 1 << 20  # bytes per read: large enough to run without Python's lock, s
 
 def checksum(path: str | Path) -> int:
     """Compute the CRC-32 of a file."""
-    found = 0
+    total = 0
     handle = os.open(path, os.O_RDONLY)  # with thousands of small files, opening them costs the most
     try:
         while block := os.read(handle, min(_BLOCK, os.fstat(handle).st_size or 1)):
-            found = zlib.crc32(block, found)
+            total = zlib.crc32(block, total)
     finally:
         os.close(handle)
-    return found
+    return total

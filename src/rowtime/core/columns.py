@@ -19,10 +19,10 @@ class Hidden(str):
 
 def hidden(kind: str, *names: str) -> tuple[str, ...]:
     """Return several columns of one type."""
-    made = tuple(map(Hidden, names))
-    for name in made:
+    columns = tuple(map(Hidden, names))
+    for name in columns:
         name.type = kind
-    return made
+    return columns
 
 
 def _of(kind: str, name: str) -> str:

@@ -19,9 +19,9 @@ OPTIONS: Final[Mapping[str, bool]] = {"options": True}
 """The field has options, or a format with options: only the lasting ones are stored, and no secret."""
 
 
-def stored_fields(one: Any, of: tuple[Field[Any], ...]) -> dict[Field[Any], object]:
+def stored_fields(instance: Any, of: tuple[Field[Any], ...]) -> dict[Field[Any], object]:
     """Return those of the fields ``of`` a dataclass that a stored plan has, with their values."""
-    values = {field: getattr(one, field.name) for field in of if "unstored" not in field.metadata}
+    values = {field: getattr(instance, field.name) for field in of if "unstored" not in field.metadata}
     return {f: value for f, value in values.items() if "later" not in f.metadata or value != f.default}
 
 

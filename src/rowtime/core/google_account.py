@@ -39,7 +39,7 @@ def google_account() -> GoogleAccount:
 
 def _key_file(path: str) -> dict[str, Any]:
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8") if path else os.environ.get(_KEY) or "{}")
+        content = json.loads(Path(path).read_text(encoding="utf-8") if path else os.environ.get(_KEY) or "{}")
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

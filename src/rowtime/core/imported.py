@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 
-def found(folder: str, module: str, name: str) -> Any:
+def load(folder: str, module: str, name: str) -> Any:
     """Return the object ``name`` of a module; it may have dots. ``folder`` is searched too, as `python -m` does."""
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -19,7 +19,7 @@ def found(folder: str, module: str, name: str) -> Any:
     return value
 
 
-_once = cache(found)
+_once = cache(load)
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ def inside(file: Place, count: int) -> str:
 
 def values_of(path: str) -> list[str | None]:
     """Return the partition values in such a path."""
-    found = (folder.partition("=")[2] for folder in path.split("/")[:-1])
-    return [None if value == NULL else unquote(value) for value in found]
+    values = (folder.partition("=")[2] for folder in path.split("/")[:-1])
+    return [None if value == NULL else unquote(value) for value in values]
 
 
 def is_partition(folder: Path) -> bool:

@@ -62,7 +62,7 @@ def secret_spans(option: str, value: str) -> list[tuple[int, int]]:
         return [(start, len(value))] if start < len(value) else []
     if is_secret(option):
         return [(0, len(value))] if value else []
-    spans = (_part(found, ("one", "two", "three")) for found in _IN_URL.finditer(value))
+    spans = (_part(match, ("one", "two", "three")) for match in _IN_URL.finditer(value))
     return [span for span in spans if span[0] < span[1]]
 
 
@@ -74,7 +74,7 @@ def shown(option: str, value: str) -> str:
 def _literal_spans(option: str, written: str) -> list[tuple[int, int]]:
     """Like `secret_spans`; in JAAS settings only the values of secret names, so that one variable can replace each."""
     if "jaas" in option.lower():
-        spans = [_part(found, ("quoted", "bare")) for found in _IN_JAAS.finditer(written)]
+        spans = [_part(match, ("quoted", "bare")) for match in _IN_JAAS.finditer(written)]
         return spans or secret_spans(option, written)
     return secret_spans(option, written)
 
@@ -108,11 +108,11 @@ def variables_in(text: str) -> list[str]:
 
 def starred(text: str) -> str:
     """Return SQL, which may not parse, with an asterisk for each character of a secret, so that places stay valid."""
-    spans = [_part(found, ("quoted", "bare")) for found in _IN_SQL.finditer(text)]
+    spans = [_part(match, ("quoted", "bare")) for match in _IN_SQL.finditer(text)]
     for quoted in _QUOTED.finditer(text):
         inside = quoted[0][1:]
         spans += [(quoted.start() + 1 + a, quoted.start() + 1 + b) for a, b in secret_spans("url", inside)]
-    letters, open_ = list(text), {at for found in VARIABLE.finditer(text) for at in range(*found.span())}
+    letters, open_ = list(text), {at for match in VARIABLE.finditer(text) for at in range(*match.span())}
     for start, end in spans:
         hidden = (at for at in range(start, end) if at not in open_ and letters[at] not in "\r\n")
         for at in hidden:
@@ -129,9 +129,9 @@ class Secrets:
     @classmethod
     def of(cls, options: Iterable[tuple[str, str]], variables: Mapping[str, str]) -> Secrets:
         """Return the secrets in option values, and in variables whose names say so."""
-        known = {value[start:end]: HIDDEN for name, value in options for start, end in secret_spans(name, value)}
-        known |= {value: f"${{{name}}}" for name, value in variables.items() if is_secret_variable(name)}
-        return cls({value: to for value, to in known.items() if len(value) >= _SHORTEST})
+        hidden = {value[start:end]: HIDDEN for name, value in options for start, end in secret_spans(name, value)}
+        hidden |= {value: f"${{{name}}}" for name, value in variables.items() if is_secret_variable(name)}
+        return cls({value: to for value, to in hidden.items() if len(value) >= _SHORTEST})
 
     def hide(self, text: str) -> str:
         """Return the text without secrets; longer ones are replaced first, so that no part of one remains."""
@@ -140,8 +140,8 @@ class Secrets:
         return text
 
 
-def _part(found: re.Match[str], names: Iterable[str]) -> tuple[int, int]:
-    return next(found.span(name) for name in names if found[name] is not None)
+def _part(match: re.Match[str], names: Iterable[str]) -> tuple[int, int]:
+    return next(match.span(name) for name in names if match[name] is not None)
 
 
 def _replaced(value: str, spans: list[tuple[int, int]], by: Replacing) -> str:

@@ -80,9 +80,9 @@ class EventShape:
         return {name: value for name, value in asdict(self).items() if name not in later or value != later[name]}
 
     @classmethod
-    def stored(cls, found: Mapping[str, Any] | None) -> EventShape | None:
+    def stored(cls, fields: Mapping[str, Any] | None) -> EventShape | None:
         """Return the shape from its stored values."""
-        return None if found is None else cls(**found)
+        return None if fields is None else cls(**fields)
 
 
 def _delayed(delay: int) -> str:

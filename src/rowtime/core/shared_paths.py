@@ -18,14 +18,14 @@ def local(path: str | Path, what: str) -> Path:
 
     Otherwise such a URL would be taken for the name of a folder, and each machine would write to its own.
     """
-    found = _SCHEME.match(str(path))
-    if found is None:
+    match = _SCHEME.match(str(path))
+    if match is None:
         return Path(path).absolute()
-    if found[1].lower() == "file":
+    if match[1].lower() == "file":
         return Path(unquote(urlparse(str(path)).path))
     raise refuse(
         "R211",
-        f"{what} is {path}, and {found[1]} is not a file system that rowtime can write to",
+        f"{what} is {path}, and {match[1]} is not a file system that rowtime can write to",
         "Use a folder that all machines mount: NFS, EFS, CephFS, a shared volume.",
     )
 

@@ -29,8 +29,8 @@ def lacks_bucket(error: BaseException) -> bool:
 
 def credentials(scheme: str) -> str:
     """Return a sentence that says how to give credentials for a scheme (``s3``, ``gs``, ``az``, ``abfss``)."""
-    found = "az" if scheme in _SCHEMES_OF_AZURE else scheme
-    return f"Give credentials {_CREDENTIALS.get(found, _CREDENTIALS['s3'])}."
+    kind = "az" if scheme in _SCHEMES_OF_AZURE else scheme
+    return f"Give credentials {_CREDENTIALS.get(kind, _CREDENTIALS['s3'])}."
 
 
 def failure_of(error: BaseException, bucket: str, url: str, key: str) -> Failure:
@@ -56,8 +56,8 @@ def unwritten(error: BaseException, bucket: str, key: str) -> Failure:
 
 def one_line(error: BaseException) -> str:
     """Return a store's message as one line, without query strings of URLs and without colours."""
-    found = re.sub(r"\x1b\[\d*m|\u21b3", "", str(error).split("\n\n", 1)[0])
-    return re.sub(r"\?\S*", "", ": ".join(" ".join(line.split()) for line in found.splitlines()))[:_LONGEST]
+    message = re.sub(r"\x1b\[\d*m|\u21b3", "", str(error).split("\n\n", 1)[0])
+    return re.sub(r"\?\S*", "", ": ".join(" ".join(line.split()) for line in message.splitlines()))[:_LONGEST]
 
 
 def _failure(code: str, bucket: str, key: str, what: str, hint: str) -> Failure:

@@ -41,12 +41,12 @@ class StoreSettings:
         """Return the settings with the endpoint of the environment, if no other is given."""
         if self.endpoint:
             return self
-        found = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "")
-        return StoreSettings(**{**self.given(), "endpoint": found})
+        endpoint = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "")
+        return StoreSettings(**{**self.given(), "endpoint": endpoint})
 
     def given(self) -> dict[str, str]:
         """Return the given settings, by name."""
-        return {one.name: value for one in fields(self) if (value := getattr(self, one.name))}
+        return {setting.name: value for setting in fields(self) if (value := getattr(self, setting.name))}
 
 
 _given: dict[str, StoreSettings] = {}
@@ -59,9 +59,9 @@ def configure_stores(stores: Mapping[str, Mapping[str, str]]) -> None:
     ``rowtime.toml`` is ignored for a bucket that is named here; ``{}`` removes the configuration. Raises ``Refused``
     (R588) for an unknown setting.
     """
-    found = _stores(stores, "configure_stores")
+    settings = _stores(stores, "configure_stores")
     _given.clear()
-    _given.update(found)
+    _given.update(settings)
 
 
 def settings_of(url: str) -> StoreSettings:
@@ -90,7 +90,7 @@ def configured() -> dict[str, StoreSettings]:
     named = os.environ.get(CONFIG, "")
     path = Path(named or FILE).absolute()
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         if not named:
             return {}
@@ -102,28 +102,28 @@ def configured() -> dict[str, StoreSettings]:
         where = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is not UTF-8"
         hint = 'For example [stores."s3://bucket"], and below it endpoint = "http://localhost:9000".'
         raise refuse("R587", f"the configuration {path} is not TOML: {where}", hint) from None
-    for name in found:
+    for name in content:
         if name != "stores":
             raise _unknown(str(path), name, ["stores"])
-    return _stores(found.get("stores", {}), str(path))
+    return _stores(content.get("stores", {}), str(path))
 
 
 def _stores(stores: Any, where: str) -> dict[str, StoreSettings]:
     """Return the settings of each bucket, by its URL."""
     if not isinstance(stores, Mapping):
         raise refuse("R588", f"{where}: stores is not a table", 'Write [stores."s3://bucket"].')
-    found = {}
+    by_bucket = {}
     for url, settings in stores.items():
         bucket = _S3.fullmatch(str(url))
         if bucket is None:
             shown = re.sub(r"//[^/@]*@", "//…@", str(url))
             raise refuse("R588", f"{where}: {shown} is not a bucket of S3", f"Write s3://bucket. {_ENVIRONMENT}")
-        found[f"s3://{bucket[1]}"] = _settings(settings, f'{where}, stores."{url}"')
-    return found
+        by_bucket[f"s3://{bucket[1]}"] = _settings(settings, f'{where}, stores."{url}"')
+    return by_bucket
 
 
 def _settings(settings: Any, where: str) -> StoreSettings:
-    names = [one.name for one in fields(StoreSettings)]
+    names = [setting.name for setting in fields(StoreSettings)]
     if not isinstance(settings, Mapping):
         raise refuse("R588", f"{where} is not a table", f"It takes {', '.join(names)}.")
     for name, value in settings.items():
@@ -131,15 +131,17 @@ def _settings(settings: Any, where: str) -> StoreSettings:
             raise _unknown(where, name, names)
         if not isinstance(value, str) or not value:
             raise refuse("R588", f"{where}: {name} is not a text", f'Write {name} = "…".')
-    found = StoreSettings(**{name: _filled(value, f"{where}: {name}") for name, value in settings.items()})
-    if bool(found.access_key_id) != bool(found.secret_access_key) or (found.session_token and not found.access_key_id):
+    checked = StoreSettings(**{name: _filled(value, f"{where}: {name}") for name, value in settings.items()})
+    if bool(checked.access_key_id) != bool(checked.secret_access_key) or (
+        checked.session_token and not checked.access_key_id
+    ):
         hint = "Give access_key_id and secret_access_key together, with session_token if there is one; or none of them."
         raise refuse("R588", f"{where} has only a part of the credentials", hint)
-    if found.endpoint and not found.endpoint.startswith(("http://", "https://")):
+    if checked.endpoint and not checked.endpoint.startswith(("http://", "https://")):
         raise refuse(
             "R588", f"{where}: endpoint is not an address", "Write a URL that begins with http:// or https://."
         )
-    return found
+    return checked
 
 
 def _filled(value: str, where: str) -> str:
@@ -150,7 +152,7 @@ def _filled(value: str, where: str) -> str:
     return VARIABLE.sub(lambda one: os.environ[one[1]], value)
 
 
-def _unknown(where: str, name: str, known: list[str]) -> Refused:
-    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
-    hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(known)}."
+def _unknown(where: str, name: str, names: list[str]) -> Refused:
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
+    hint = f"Did you mean {near[0]}?" if near else f"The settings are {', '.join(names)}."
     return refuse("R588", f"{where}: {name} is not a setting", hint)

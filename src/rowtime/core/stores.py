@@ -128,15 +128,15 @@ class ObjectPlace:
     def rglob(self, pattern: str = "*") -> Iterator[ObjectPlace]:
         """Yield the objects below this key whose names match ``pattern``."""
         with self._naming():
-            found = [one["path"] for part in self.bucket.store.list(self.key or None) for one in part]
-        places = (ObjectPlace(self.bucket, key) for key in found)
+            keys = [entry["path"] for part in self.bucket.store.list(self.key or None) for entry in part]
+        places = (ObjectPlace(self.bucket, key) for key in keys)
         return (place for place in places if fnmatch(place.name, pattern))
 
     def iterdir(self) -> Iterator[ObjectPlace]:
         """Yield the objects and folders directly below this key."""
         with self._naming():
-            found = self.bucket.store.list_with_delimiter(self.key or None)
-        keys = [*found["common_prefixes"], *(one["path"] for one in found["objects"])]
+            listing = self.bucket.store.list_with_delimiter(self.key or None)
+        keys = [*listing["common_prefixes"], *(entry["path"] for entry in listing["objects"])]
         return (ObjectPlace(self.bucket, key.strip("/")) for key in keys)
 
     def glob(self, pattern: str) -> Iterator[ObjectPlace]:
@@ -146,16 +146,16 @@ class ObjectPlace:
     def names(self, after: str = "") -> Iterator[str]:
         """Yield the names below this key after ``after``, in order: one request per 1,000 names."""
         with self._naming():
-            found = self.bucket.store.list(self.key or None, offset=f"{self.key}/{after}")
-            yield from (one["path"].removeprefix(f"{self.key}/") for part in found for one in part)
+            pages = self.bucket.store.list(self.key or None, offset=f"{self.key}/{after}")
+            yield from (entry["path"].removeprefix(f"{self.key}/") for part in pages for entry in part)
 
     def tail(self, most: int) -> tuple[bytes, int]:
         """Return the last bytes of the content, and its length; raises ``FileNotFoundError``."""
         with self._naming():
             if self.bucket.url.startswith(_WITHOUT_SUFFIX):
                 return self._tail_by_ranges(most)
-            found = self.bucket.store.get(self.key, options={"range": {"suffix": most}})
-            return bytes(found.bytes()), found.meta["size"]
+            answer = self.bucket.store.get(self.key, options={"range": {"suffix": most}})
+            return bytes(answer.bytes()), answer.meta["size"]
 
     def _tail_by_ranges(self, most: int) -> tuple[bytes, int]:
         """Return the same with two requests."""
@@ -179,17 +179,17 @@ class ObjectPlace:
     def size(self) -> tuple[int, datetime]:
         """Return the size in bytes and the time of the write; raises ``FileNotFoundError``."""
         with self._naming():
-            found = self.bucket.store.head(self.key)
-        return found["size"], found["last_modified"]
+            head = self.bucket.store.head(self.key)
+        return head["size"], head["last_modified"]
 
     def tag(self) -> dict[str, str] | None:
         """Return what identifies the present version: a tag on most stores, a number on Google's."""
         try:
             with self._naming():
-                found = self.bucket.store.head(self.key)
+                head = self.bucket.store.head(self.key)
         except FileNotFoundError:
             return None
-        return {name: found[name] for name in ("e_tag", "version") if found[name] is not None}
+        return {name: head[name] for name in ("e_tag", "version") if head[name] is not None}
 
     def read_text(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         """Return the content as text."""
@@ -204,13 +204,13 @@ class ObjectPlace:
         out. The caller makes sure that nobody else creates the same content here.
         """
         for pause in _pauses():
-            found = self._conditional(data, "create")
-            if found is None:
+            conflict = self._conditional(data, "create")
+            if conflict is None:
                 return
             try:
                 content = self.read_bytes()
             except FileNotFoundError:  # the request was lost, or a concurrent one may still fail
-                error: Exception = found
+                error: Exception = conflict
             else:
                 if content == data:
                     return
@@ -228,10 +228,10 @@ class ObjectPlace:
             tag = self.tag()
             self.bucket.guard()
             judge()
-            found = self._conditional(data, tag or "create")
-            if found is None:
+            conflict = self._conditional(data, tag or "create")
+            if conflict is None:
                 return
-            error: Exception = found
+            error: Exception = conflict
             time.sleep(pause)
         raise error
 
@@ -319,9 +319,9 @@ class _Ranges(io.RawIOBase):
         return int(self._reader.tell())
 
     def readinto(self, into: Any) -> int:
-        found = bytes(self._reader.read(len(into)))
-        into[: len(found)] = found
-        return len(found)
+        block = bytes(self._reader.read(len(into)))
+        into[: len(block)] = block
+        return len(block)
 
 
 Place = Path | ObjectPlace
@@ -335,10 +335,10 @@ def place_of(path: str | Path | ObjectPlace, what: str = "the checkpoint") -> Pl
     """
     if isinstance(path, ObjectPlace):
         return path
-    found = _URL.fullmatch(str(path))
-    if found is None or not on_store(path):
+    match = _URL.fullmatch(str(path))
+    if match is None or not on_store(path):
         return local(path, what)
-    scheme, (_, bucket, key) = SCHEMES[found[1].lower()], found.groups()
+    scheme, (_, bucket, key) = SCHEMES[match[1].lower()], match.groups()
     if not bucket or re.search(r"[?#]", str(path)) or ("@" in bucket and scheme != "abfss") or ":" in bucket:
         shown = re.sub(r"//?[^/@]*@", "//…@", re.sub(r"[?#].*", "?…", str(path)))
         form = "container@account.dfs.core.windows.net" if scheme == "abfss" else "bucket"
@@ -355,8 +355,8 @@ def content_of(place: str | Place) -> str | Path | io.BufferedReader:
 
 def on_store(path: str | Path) -> bool:
     """Return True for the URL of an object store."""
-    found = _URL.fullmatch(str(path))
-    return found is not None and found[1].lower() in SCHEMES
+    match = _URL.fullmatch(str(path))
+    return match is not None and match[1].lower() in SCHEMES
 
 
 def named(path: str) -> str | ObjectPlace:

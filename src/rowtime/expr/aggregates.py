@@ -208,8 +208,8 @@ _PLACED = {function: _placed(function) for function in ("max", "min")}
 
 def placed_merges(aggregates: Iterable[str]) -> dict[str, str]:
     """Return the structs whose greatest or least place is needed: ``max`` or ``min`` by their names."""
-    found = ((way, _PLACED[way].fullmatch(text)) for text in aggregates for way in _PLACED)
-    return {match["name"]: way for way, match in found if match}
+    matches = ((way, _PLACED[way].fullmatch(text)) for text in aggregates for way in _PLACED)
+    return {match["name"]: way for way, match in matches if match}
 
 
 _FIRST, _LAST = (exp.First, exp.FirstValue, exp.AnyValue), (exp.Last, exp.LastValue)

@@ -37,9 +37,9 @@ def never_fails(expression: exp.Expr, kinds: Mapping[str, Kind]) -> bool:
     """
     parts = [] if isinstance(expression, exp.Column) else [*expression.iter_expressions()]
     if isinstance(expression, _COMPARES):
-        found = {_kind_of(part.unnest(), kinds) for part in parts} - {None}
-        alike = len(found) == 1 or all(kind.number for kind in found if kind)
-        return alike and Kind.OTHER not in found and all(never_fails(part, kinds) for part in parts)
+        known_kinds = {_kind_of(part.unnest(), kinds) for part in parts} - {None}
+        alike = len(known_kinds) == 1 or all(kind.number for kind in known_kinds if kind)
+        return alike and Kind.OTHER not in known_kinds and all(never_fails(part, kinds) for part in parts)
     return isinstance(expression, _LOGIC) and all(never_fails(part, kinds) for part in parts)
 
 

@@ -46,11 +46,11 @@ def group_end(node: exp.Expr, key: str) -> GroupEnd:
     if isinstance(node, exp.Column):
         return GroupEnd(f"unix_micros({key}) + 1", closed=True)
     inner, late = unshifted(_argument(node))
-    known = _known(node, key) if isinstance(inner, exp.Column) else None
-    if known is None:
+    end_of_column = _known(node, key) if isinstance(inner, exp.Column) else None
+    if end_of_column is None:
         return _bisected(node, key)
     # f(t - d) moves to its next value d later than f(t).
-    return known if not late else GroupEnd(f"{known.text} - {late}L", known.closed)
+    return end_of_column if not late else GroupEnd(f"{end_of_column.text} - {late}L", end_of_column.closed)
 
 
 def fixed_end(node: exp.Expr) -> tuple[str, int] | None:
@@ -117,8 +117,8 @@ def _bisected(node: exp.Expr, key: str) -> GroupEnd:
     value = to_spark(node.transform(lambda p: at.copy() if isinstance(p, exp.Column) and p.name == ROWTIME else p))
     halve = f"CASE WHEN ({value}) <=> {key} THEN array({middle}, a[1]) ELSE array(a[0], {middle}) END"
     bounds = f"array(unix_micros(__x), unix_micros(__x) + {SPAN}L)"
-    found = f"aggregate(sequence(1, 52), {bounds}, (a, i) -> {halve})[1]"
-    far = f"CASE WHEN {found} >= unix_micros(__x) + {SPAN}L THEN {END}L ELSE {found} END"
+    end = f"aggregate(sequence(1, 52), {bounds}, (a, i) -> {halve})[1]"
+    far = f"CASE WHEN {end} >= unix_micros(__x) + {SPAN}L THEN {END}L ELSE {end} END"
     return GroupEnd(far, closed=_left_continuous(node), seen=True)
 
 

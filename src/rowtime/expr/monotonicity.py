@@ -19,7 +19,7 @@ from rowtime.expr.order import Order
 from rowtime.expr.proof import Proof
 from rowtime.expr.rules import NAMED, RULES
 from rowtime.expr.rules.casts import cast
-from rowtime.expr.rules.table import Found, Parts, Rule
+from rowtime.expr.rules.table import Conclusion, Parts, Rule
 from rowtime.expr.rules.times import NOT_THE_ROWTIME
 from rowtime.sql.intervals import Duration, Months, span_of
 from rowtime.sql.nodes import CurrentRowTimestamp, Monotonic
@@ -85,12 +85,12 @@ def _makes_its_own_start(call: exp.Anonymous) -> bool:
     return not given and not (isinstance(mode, exp.Literal) and mode.name.upper() == "ECB")
 
 
-def ruled(rule: Rule, node: exp.Expr, parts: Parts) -> Found:
+def ruled(rule: Rule, node: exp.Expr, parts: Parts) -> Conclusion:
     """Return the result of a rule; a call with too few arguments gets none, and Spark reports it."""
     try:
         return rule(node, parts)
     except IndexError:
-        return Found(Fact(), "the call has too few arguments")
+        return Conclusion(Fact(), "the call has too few arguments")
 
 
 class _Prover:
@@ -101,17 +101,17 @@ class _Prover:
         self._used: list[list[Proof]] = [[]]
 
     def of(self, node: exp.Expr) -> Fact:
-        made = self.proof(node)
-        if all(made.expression != known.expression for known in self._used[-1]):
-            self._used[-1].append(made)
-        return made.fact
+        proof = self.proof(node)
+        if all(proof.expression != used.expression for used in self._used[-1]):
+            self._used[-1].append(proof)
+        return proof.fact
 
     def proof(self, node: exp.Expr) -> Proof:
         if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
             return Proof(node, *self._column(node))
         self._used.append([])
         try:
-            fact, rule = self._found(node)
+            fact, rule = self._conclusion(node)
         finally:
             parts = tuple(self._used.pop())
         if is_constant(node) and not non_deterministic(node):
@@ -126,7 +126,7 @@ class _Prover:
             return Fact(), "nothing is known about the column"
         return fact, "as declared" if fact.order.monotonic else "the column has no known order"
 
-    def _found(self, node: exp.Expr) -> tuple[Fact, str]:
+    def _conclusion(self, node: exp.Expr) -> tuple[Fact, str]:
         if is_constant(node):
             return _constant(node, self), "no column in it"
         if non_deterministic(node):
@@ -151,8 +151,8 @@ def _constant(node: exp.Expr, prover: _Prover) -> Fact:
     if leaf is not None:
         return leaf(node)
     rule = RULES.get(type(node)) or (NAMED.get(node.name.upper()) if isinstance(node, exp.Anonymous) else None)
-    found = ruled(rule, node, prover)[0] if rule is not None else Fact()
-    return replace(found, order=Order.CONSTANT)
+    fact = ruled(rule, node, prover)[0] if rule is not None else Fact()
+    return replace(fact, order=Order.CONSTANT)
 
 
 def _literal(node: exp.Literal) -> Fact:
@@ -180,10 +180,10 @@ def _converted(node: exp.Cast, prover: _Prover) -> Fact:
     inner, kind = prover.of(node.this), kind_of(node.args["to"].sql("spark"))
     if inner.null or inner.kind is Kind.TEXT:
         return Fact(Order.CONSTANT, kind, null=inner.null)
-    found = cast(inner, node.args["to"].sql("spark"), fails=True).fact
+    converted = cast(inner, node.args["to"].sql("spark"), fails=True).fact
     return (
-        Fact(Order.CONSTANT, kind, found.low, found.high, found.zero)
-        if found.kind is kind
+        Fact(Order.CONSTANT, kind, converted.low, converted.high, converted.zero)
+        if converted.kind is kind
         else Fact(Order.CONSTANT, kind)
     )
 

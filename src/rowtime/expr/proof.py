@@ -45,10 +45,10 @@ class Proof:
 
     def as_json(self) -> dict[str, Any]:
         """Return the tree as plain values."""
-        found: dict[str, Any] = {"expression": self.text, "order": self.order.value, "rule": self.rule}
+        content: dict[str, Any] = {"expression": self.text, "order": self.order.value, "rule": self.rule}
         if self.parts:
-            found["parts"] = [part.as_json() for part in self.parts]
-        return found
+            content["parts"] = [part.as_json() for part in self.parts]
+        return content
 
 
 def lines_of(proof: Mapping[str, Any], depth: int = 0) -> Iterator[str]:

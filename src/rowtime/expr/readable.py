@@ -40,8 +40,8 @@ def in_words(text: str) -> str:
     return _OURS.sub(_meaning, _MARK.sub(r"bound of \1", _PLAIN.sub(r"\1", text)))
 
 
-def _meaning(found: re.Match[str]) -> str:
-    name, number = found.groups()
+def _meaning(match: re.Match[str]) -> str:
+    name, number = match.groups()
     if number and name in _NUMBERED:
         return f"{_NUMBERED[name]} {int(number) + 1}"
     return "inner column" if number else _COLUMNS.get(name, "inner column")

@@ -52,14 +52,14 @@ def always_fits(given: str, target: str) -> bool:
 
 def length_of(target: str) -> int | None:
     """Return the length of a CHAR or VARCHAR in characters; ``None`` for any other type."""
-    found = type_of(target)
-    return _numbers(found)[0] if found is not None and found.this in (_D.CHAR, _D.VARCHAR) and _numbers(found) else None
+    kind = type_of(target)
+    return _numbers(kind)[0] if kind is not None and kind.this in (_D.CHAR, _D.VARCHAR) and _numbers(kind) else None
 
 
 def is_padded(target: str) -> bool:
     """Return True for CHAR, whose values are padded to its length."""
-    found = type_of(target)
-    return found is not None and found.this is _D.CHAR and bool(_numbers(found))
+    kind = type_of(target)
+    return kind is not None and kind.this is _D.CHAR and bool(_numbers(kind))
 
 
 def as_read(text: str) -> str:
@@ -69,18 +69,18 @@ def as_read(text: str) -> str:
 
 def is_nested(target: str) -> bool:
     """Return True for an array, a map or a struct."""
-    found = type_of(target)
-    return found is None or found.this in (_D.ARRAY, _D.MAP, _D.STRUCT)
+    kind = type_of(target)
+    return kind is None or kind.this in (_D.ARRAY, _D.MAP, _D.STRUCT)
 
 
 @lru_cache(maxsize=4096)
 def type_of(text: str) -> exp.DataType | None:
     """Return a type as a tree; ``None`` if only Spark can parse it."""
     try:
-        found = exp.DataType.build(text, dialect=Rowtime())
+        kind = exp.DataType.build(text, dialect=Rowtime())
     except (SqlglotError, ValueError):
         return None
-    return found if isinstance(found, exp.DataType) else None
+    return kind if isinstance(kind, exp.DataType) else None
 
 
 def _text(kind: exp.DataType) -> str:

@@ -32,10 +32,10 @@ def _windowed(node: exp.Expr, scope: Scope) -> Value:
         raise Untranslated(node.sql())
     if ordered:
         inside.append(_frame(spec))
-    made = scope.value(call)
+    computed = scope.value(call)
     over = f"OVER ({' '.join(inside)})"
-    inner, _, kind = made.sql.rpartition(" AS ") if made.sql.startswith("CAST(sum(") else (made.sql, "", "")
-    return Value(f"{inner} {over} AS {kind}" if kind else f"{inner} {over}", made.type)
+    inner, _, kind = computed.sql.rpartition(" AS ") if computed.sql.startswith("CAST(sum(") else (computed.sql, "", "")
+    return Value(f"{inner} {over} AS {kind}" if kind else f"{inner} {over}", computed.type)
 
 
 def _frame(spec: exp.Expr | None) -> str:
@@ -96,8 +96,8 @@ def _extreme_by(name: str) -> Rule:
     def rule(node: exp.Expr, scope: Scope) -> Value:
         of, by = scope.value(node.this), scope.value(node.expression)
         # DuckDB skips rows whose value is NULL; a struct keeps them.
-        made = f"struct_extract({name}(struct_pack(v := {of.sql}), {_ordered(by)}), 'v')"
-        return Value(made, of.type)
+        sql = f"struct_extract({name}(struct_pack(v := {of.sql}), {_ordered(by)}), 'v')"
+        return Value(sql, of.type)
 
     return rule
 
@@ -110,8 +110,8 @@ def _sum(node: exp.Expr, scope: Scope) -> Value:
         return Value(f"CAST(sum({of.sql}) AS BIGINT)", "bigint")
     if of.type == "double":
         return Value(f"sum({of.sql})", "double")
-    if found := DECIMAL.fullmatch(of.type):
-        kind = decimal(min(MOST_DIGITS, int(found[1]) + 10), int(found[2]))
+    if match := DECIMAL.fullmatch(of.type):
+        kind = decimal(min(MOST_DIGITS, int(match[1]) + 10), int(match[2]))
         return Value(f"CAST(sum({of.sql}) AS {kind})", kind)
     raise Untranslated(of.type)
 

@@ -40,8 +40,8 @@ def _collected(node: exp.Expr, scope: Scope) -> Value:
     *places, value = (part.expression if isinstance(part, exp.PropertyEQ) else part for part in struct.expressions)
     of = scope.value(value)
     order = ", ".join(sort_key(place, scope) for place in places)
-    made = f"list({of.sql} ORDER BY {order}) FILTER (WHERE {scope.boolean(branch.this)})"
-    return Value(f"coalesce({made}, [])", array_text(of.type))
+    sql = f"list({of.sql} ORDER BY {order}) FILTER (WHERE {scope.boolean(branch.this)})"
+    return Value(f"coalesce({sql}, [])", array_text(of.type))
 
 
 def _sorted(node: exp.Expr, scope: Scope) -> Value:
@@ -98,8 +98,8 @@ def _cut(node: exp.Expr, scope: Scope) -> Value:
 
 def _greatest(keys: str, count: int) -> str:
     """Return the greatest elements in descending order, then NULLs."""
-    found = f"coalesce(list_aggregate(k, 'max', {count}), [])"
-    cut = f"lambda k: CASE WHEN k IS NOT NULL THEN list_resize({found}, least(len(k), {count})) END"
+    longest = f"coalesce(list_aggregate(k, 'max', {count}), [])"
+    cut = f"lambda k: CASE WHEN k IS NOT NULL THEN list_resize({longest}, least(len(k), {count})) END"
     return f"list_transform([{keys}], {cut})[1]"  # so that the keys are made once
 
 
@@ -114,8 +114,8 @@ def _joined(node: exp.Expr, scope: Scope) -> Value:
     of, between = scope.value(node.this), scope.value(node.expression)
     if element_of(of.type) != "string" or not isinstance(node.expression, exp.Literal) or between.type != "string":
         raise Untranslated(node.sql())
-    made = f"coalesce(array_to_string({of.sql}, {between.sql}), '')"
-    return Value(f"CASE WHEN {of.sql} IS NOT NULL THEN {made} END", "string")
+    sql = f"coalesce(array_to_string({of.sql}, {between.sql}), '')"
+    return Value(f"CASE WHEN {of.sql} IS NOT NULL THEN {sql} END", "string")
 
 
 ARRAYS: Final[Mapping[type | str, Rule]] = {

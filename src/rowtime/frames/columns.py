@@ -43,20 +43,20 @@ def places_in(table: pa.Table, kinds: Mapping[int, str]) -> pa.Array | None:
     if not _SORTED.issuperset(kinds.values()) or any(table.column(n).null_count for n in kinds):
         return None
     at = pc.sort_indices(table, sort_keys=[(f"c{n}", "ascending") for n in kinds])
-    found = np.empty(table.num_rows, np.int64)
-    found[at.to_numpy()] = np.arange(table.num_rows)
-    return pa.array(found)
+    places = np.empty(table.num_rows, np.int64)
+    places[at.to_numpy()] = np.arange(table.num_rows)
+    return pa.array(places)
 
 
 def _column(table: pa.Table, text: str) -> pa.Array | pa.ChunkedArray | None:
-    if found := _COLUMN.fullmatch(text):
-        return table.column(int(found[1]))
-    if (found := _NUMBER.fullmatch(text)) and abs(int(found[1])) < _BEYOND[found[2]]:
-        return pa.repeat(pa.scalar(int(found[1]), _WIDTH[found[2]]), table.num_rows)
-    if (found := _NUMBER_BESIDE.fullmatch(text)) and not table.column(int(found[1])).null_count:
-        return _column(table, found[2])
-    if found := _TEXT.fullmatch(text):
-        return pa.repeat(found[1], table.num_rows)
-    if (found := _MICROS.fullmatch(text)) and table.column(int(found[1])).type == pa.timestamp("us"):
-        return table.column(int(found[1])).cast(pa.int64())
+    if match := _COLUMN.fullmatch(text):
+        return table.column(int(match[1]))
+    if (match := _NUMBER.fullmatch(text)) and abs(int(match[1])) < _BEYOND[match[2]]:
+        return pa.repeat(pa.scalar(int(match[1]), _WIDTH[match[2]]), table.num_rows)
+    if (match := _NUMBER_BESIDE.fullmatch(text)) and not table.column(int(match[1])).null_count:
+        return _column(table, match[2])
+    if match := _TEXT.fullmatch(text):
+        return pa.repeat(match[1], table.num_rows)
+    if (match := _MICROS.fullmatch(text)) and table.column(int(match[1])).type == pa.timestamp("us"):
+        return table.column(int(match[1])).cast(pa.int64())
     return None

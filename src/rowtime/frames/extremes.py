@@ -34,23 +34,23 @@ def grouped_by_places(
     of: dict[str, int] = {}
     for name in placed:
         places = [pc.struct_field(rows.column(name), field) for field in fields]
-        of[name] = next((n for n, known in enumerate(ranks) if known.are_of(places)), len(ranks))
+        of[name] = next((n for n, ranking in enumerate(ranks) if ranking.are_of(places)), len(ranks))
         if of[name] == len(ranks):
             ranks.append(_Ranks(places))
     ranked = rows
-    for n, known in enumerate(ranks):
-        ranked = ranked.with_column(f"__rank{n}", "bigint", known.of_rows)
+    for n, ranking in enumerate(ranks):
+        ranked = ranked.with_column(f"__rank{n}", "bigint", ranking.of_rows)
     texts = [_name_of(text) for text in aggregates]
-    made = [f"{placed[name]}(__rank{of[name]}) AS {name}" if name in placed else text
+    aggregates_of_places = [f"{placed[name]}(__rank{of[name]}) AS {name}" if name in placed else text
             for name, text in zip(texts, aggregates, strict=True)]  # fmt: skip
-    groups = ranked.grouped(keys, made)
+    groups = ranked.grouped(keys, aggregates_of_places)
     if groups is None:
         return None
-    kinds, found = dict(rows.fields), {}
+    kinds, rows_of_ranks = dict(rows.fields), {}
     for name, way in placed.items():
-        if (of[name], way) not in found:
-            found[of[name], way] = ranks[of[name]].rows_at(groups.column(name))
-        groups = groups.with_column(name, kinds[name], rows.column(name).take(found[of[name], way]))
+        if (of[name], way) not in rows_of_ranks:
+            rows_of_ranks[of[name], way] = ranks[of[name]].rows_at(groups.column(name))
+        groups = groups.with_column(name, kinds[name], rows.column(name).take(rows_of_ranks[of[name], way]))
     return groups
 
 
@@ -78,9 +78,9 @@ class _Ranks:
 
     def rows_at(self, ranks: pa.ChunkedArray) -> pa.Array:
         """Return the rows with some ranks."""
-        known = ranks.combine_chunks()
-        lacking = known.is_null().to_numpy(zero_copy_only=False)
-        return pa.array(self._at[pc.fill_null(known, 0).to_numpy()], mask=lacking)
+        chosen_ranks = ranks.combine_chunks()
+        lacking = chosen_ranks.is_null().to_numpy(zero_copy_only=False)
+        return pa.array(self._at[pc.fill_null(chosen_ranks, 0).to_numpy()], mask=lacking)
 
 
 def _codes(texts: pa.Array) -> Any:

@@ -79,7 +79,7 @@ def _like(node: exp.Expr, scope: Scope) -> Value:
     return Value(f"({of.sql} {word} {_text(pattern, scope).sql})", "boolean")
 
 
-def _found(name: str) -> Rule:
+def _rule_of(name: str) -> Rule:
     def rule(node: exp.Expr, scope: Scope) -> Value:
         return Value(f"{name}({_text(node.this, scope).sql}, {_text(node.expression, scope).sql})", "boolean")
 
@@ -119,9 +119,9 @@ FUNCTIONS: Final[Mapping[type | str, Rule]] = {
     exp.Length: _length,
     exp.Replace: _replaced,
     exp.Like: _like,
-    exp.StartsWith: _found("starts_with"),
-    exp.EndsWith: _found("ends_with"),
-    exp.Contains: _found("contains"),
+    exp.StartsWith: _rule_of("starts_with"),
+    exp.EndsWith: _rule_of("ends_with"),
+    exp.Contains: _rule_of("contains"),
     exp.Substring: _cut,
     exp.Abs: _absolute,
     exp.Nullif: _null_if,

@@ -41,8 +41,8 @@ _NAMES: Final = {
 
 def named(kind: str) -> str:
     """Return a declared type by its name in frames."""
-    found = re.sub(r"\s*,\s*", ",", kind.strip().lower())
-    return _NAMES.get(found, found)
+    name = re.sub(r"\s*,\s*", ",", kind.strip().lower())
+    return _NAMES.get(name, name)
 
 
 def holds(kind: str) -> bool:
@@ -70,10 +70,10 @@ def fields_of(kind: str) -> dict[str, str]:
     if not kind.upper().startswith("STRUCT<"):
         return {}
     try:
-        found = exp.DataType.build(kind, dialect="spark")
+        struct = exp.DataType.build(kind, dialect="spark")
     except (SqlglotError, ValueError):
         return {}
-    return {part.name: type_of(part.args["kind"]) for part in found.expressions}
+    return {part.name: type_of(part.args["kind"]) for part in struct.expressions}
 
 
 def array_text(element: str) -> str:
@@ -87,10 +87,10 @@ def element_of(kind: str) -> str:
     if not kind.upper().startswith("ARRAY<"):
         raise Untranslated(kind)
     try:
-        found = exp.DataType.build(kind, dialect="spark")
+        array = exp.DataType.build(kind, dialect="spark")
     except (SqlglotError, ValueError):
         raise Untranslated(kind) from None
-    return type_of(found.expressions[0])
+    return type_of(array.expressions[0])
 
 
 def type_of(node: exp.DataType) -> str:

@@ -85,8 +85,8 @@ class LocalFrame(Rows):
     def scope(self) -> Scope:
         """Return the scope for expressions over the rows; a duplicate name is not in it."""
         names = [name.lower() for name in self.columns]
-        found = ((name, Value(f"c{n}", self.fields[n][1])) for n, name in enumerate(names) if names.count(name) == 1)
-        return scope_of(dict(found))
+        columns = ((name, Value(f"c{n}", self.fields[n][1])) for n, name in enumerate(names) if names.count(name) == 1)
+        return scope_of(dict(columns))
 
     def can(self, *texts: str) -> bool:
         """Return True if expressions over the rows can be computed here."""
@@ -100,10 +100,10 @@ class LocalFrame(Rows):
     def type_of(self, text: str) -> str | None:
         """Return the type of an expression or aggregate in Spark; ``None`` if only Spark knows."""
         try:
-            found = self.scope.value(parsed(text)).type
+            kind = self.scope.value(parsed(text)).type
         except Untranslated:
             return None
-        return found if found in PLAIN or DECIMAL.fullmatch(found) else None
+        return kind if kind in PLAIN or DECIMAL.fullmatch(kind) else None
 
     # -- methods of a DataFrame ---------------------------------------------------------
 
@@ -142,8 +142,8 @@ class LocalFrame(Rows):
 
     def unionByName(self, other: Any, allowMissingColumns: bool = False) -> DataFrame:  # noqa: FBT001, FBT002, N802, N803 - Spark's
         """As Spark's."""
-        found = self._united(other, lacking=allowMissingColumns) if isinstance(other, LocalFrame) else None
-        return self.spark().unionByName(other, allowMissingColumns=allowMissingColumns) if found is None else found
+        union = self._united(other, lacking=allowMissingColumns) if isinstance(other, LocalFrame) else None
+        return self.spark().unionByName(other, allowMissingColumns=allowMissingColumns) if union is None else union
 
     def union(self, other: Any) -> DataFrame:
         """As Spark's: by position."""
@@ -164,8 +164,8 @@ class LocalFrame(Rows):
 
     def sortWithinPartitions(self, *cols: Any, **kwargs: Any) -> DataFrame:  # noqa: N802 - Spark's name
         """As Spark's, with a single partition."""
-        found = self.in_order(cols) if not kwargs and all(isinstance(term, str) for term in cols) else None
-        return self.spark().sortWithinPartitions(*cols, **kwargs) if found is None else found
+        rows = self.in_order(cols) if not kwargs and all(isinstance(term, str) for term in cols) else None
+        return self.spark().sortWithinPartitions(*cols, **kwargs) if rows is None else rows
 
     def in_order(self, terms: Sequence[str]) -> LocalFrame | None:
         """Return the rows sorted by some terms of ORDER BY; ``None`` if Spark has to sort them."""
@@ -178,11 +178,11 @@ class LocalFrame(Rows):
         """Return groups by columns, with aggregates ``call AS name``; ``None`` if Spark has to make them."""
         try:
             named = [_one_zero(item(_attribute(key), self.scope)) for key in keys]
-            found = [*named, *(item(text, self.scope) for text in aggregates)]
-            if any(one.value.type == "float" for one in found):  # intermediate precision affects their sums
+            items = [*named, *(item(text, self.scope) for text in aggregates)]
+            if any(entry.value.type == "float" for entry in items):  # intermediate precision affects their sums
                 return None
-            by = ", ".join(one.value.sql for one in found[: len(keys)])
-            return self._selected(found, f" GROUP BY {by}" if by else "")
+            by = ", ".join(entry.value.sql for entry in items[: len(keys)])
+            return self._selected(items, f" GROUP BY {by}" if by else "")
         except Untranslated:
             return None
 
@@ -200,7 +200,7 @@ class LocalFrame(Rows):
             met = tested(test, scope_of(scope))
         except Untranslated:
             return None
-        columns = [(f"{side}.c{n}", of) for side, one in sides if one for n, of in enumerate(one.fields)]
+        columns = [(f"{side}.c{n}", of) for side, frame in sides if frame for n, of in enumerate(frame.fields)]
         listed = ", ".join(called(column, n) for n, (column, _) in enumerate(columns))
         mine, theirs = self.query, other.query
         sql = f"SELECT {listed} FROM {mine} AS l {_JOINS[how]} JOIN {theirs} AS r ON {met}"  # noqa: S608 - translated
@@ -259,8 +259,8 @@ class LocalFrame(Rows):
     def computed(self, texts: Sequence[str]) -> LocalFrame:
         """Compute all expressions for each row, and return the same rows; raises ``Uncomputed``."""
         more = (Item(f"__computed{n}", self.scope.value(parsed(text))) for n, text in enumerate(texts))
-        found = self._selected([*self._items(["*"]), *more])
-        return LocalFrame(self._session, self.fields, found._table().select(range(len(self.fields))))  # noqa: SLF001 - one of ours
+        selected_frame = self._selected([*self._items(["*"]), *more])
+        return LocalFrame(self._session, self.fields, selected_frame._table().select(range(len(self.fields))))  # noqa: SLF001 - one of ours
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return the values of a column; times without their zone, which is UTC."""
@@ -275,9 +275,9 @@ class LocalFrame(Rows):
 
     def places(self, names: Sequence[str]) -> pa.Array | None:
         """Return the place, from 0 on, of each of few rows in ascending order; ``None`` if that needs a query."""
-        rows, known = self._rows, {name.lower(): n for n, name in enumerate(self.columns)}
-        at = [known.get(name.lower()) for name in names]
-        if isinstance(rows, Query) or rows.num_rows > FEW_ROWS or None in at or len(known) < len(self.fields):
+        rows, indices = self._rows, {name.lower(): n for n, name in enumerate(self.columns)}
+        at = [indices.get(name.lower()) for name in names]
+        if isinstance(rows, Query) or rows.num_rows > FEW_ROWS or None in at or len(indices) < len(self.fields):
             return None
         return places_in(rows, {n: self.fields[n][1] for n in at if n is not None})
 
@@ -317,16 +317,16 @@ class LocalFrame(Rows):
                 yield item(text, self.scope)
 
     def _selected(self, items: Sequence[Item], behind: str = "") -> LocalFrame:
-        if any(one.value.type == "void" for one in items):
+        if any(selected_item.value.type == "void" for selected_item in items):
             raise Untranslated("void")
-        fields = [(one.name, one.value.type) for one in items]
+        fields = [(selected_item.name, selected_item.value.type) for selected_item in items]
         if self._shared:
             self._table()
         if not behind and isinstance(self._rows, pa.Table):
-            found = selected(self._rows, [one.value.sql for one in items])
-            if found is not None:
-                return LocalFrame(self._session, fields, found)
-        listed = ", ".join(called(one.value.sql, n) for n, one in enumerate(items))
+            rows = selected(self._rows, [selected_item.value.sql for selected_item in items])
+            if rows is not None:
+                return LocalFrame(self._session, fields, rows)
+        listed = ", ".join(called(selected_item.value.sql, n) for n, selected_item in enumerate(items))
         return self._of(listed, behind, fields)
 
     def _of(self, what: str = "*", behind: str = "", fields: Sequence[Column] | None = None) -> LocalFrame:
@@ -365,16 +365,16 @@ def is_local(rows: Any) -> TypeGuard[LocalFrame]:
 
 def typed(rows: Any) -> DataFrame:
     """Return rows with the same columns, perhaps none, for asking Spark for types."""
-    found: DataFrame = rows.nothing if is_local(rows) else rows
-    return found
+    frame: DataFrame = rows.nothing if is_local(rows) else rows
+    return frame
 
 
 def joined(rows: DataFrame, others: DataFrame, test: str, how: str) -> DataFrame:
     """Join rows with others by a condition of Spark SQL."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark
 
-    found: DataFrame | None = rows.joined(others, test, how) if is_local(rows) and is_local(others) else None
-    return rows.join(others, F.expr(test), how) if found is None else found
+    local: DataFrame | None = rows.joined(others, test, how) if is_local(rows) and is_local(others) else None
+    return rows.join(others, F.expr(test), how) if local is None else local
 
 
 def _one_zero(key: Item) -> Item:

@@ -126,16 +126,16 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def spans_since(last: int) -> list[tuple[int, int]]:
     """Return when queries of this thread began and ended (ns, performance counter); drop those before ``last``."""
-    found = [span for span in _spans() if span[0] >= last]
-    _THREAD.spans = found
-    return found
+    spans = [span for span in _spans() if span[0] >= last]
+    _THREAD.spans = spans
+    return spans
 
 
 def _spans() -> list[tuple[int, int]]:
-    known: list[tuple[int, int]] | None = getattr(_THREAD, "spans", None)
-    if known is None:
-        known = _THREAD.spans = []
-    return known
+    spans: list[tuple[int, int]] | None = getattr(_THREAD, "spans", None)
+    if spans is None:
+        spans = _THREAD.spans = []
+    return spans
 
 
 def _few_rows(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
@@ -157,16 +157,16 @@ def _plan_quickly(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _connection(*, few: bool) -> duckdb.DuckDBPyConnection:
     """Return this thread's connection for few or many rows; connections of threads that have ended are closed."""
-    known = _OPEN.get((get_ident(), few))
-    if known is None:
+    connection = _OPEN.get((get_ident(), few))
+    if connection is None:
         import duckdb  # noqa: PLC0415 - as above
 
         close({thread.ident for thread in threads()})
         settings = {**SETTINGS, "threads": 1} if few else SETTINGS
-        known = _OPEN[get_ident(), few] = duckdb.connect(config=settings)
+        connection = _OPEN[get_ident(), few] = duckdb.connect(config=settings)
         if few:
-            _plan_quickly(known)
-    return known
+            _plan_quickly(connection)
+    return connection
 
 
 @atexit.register

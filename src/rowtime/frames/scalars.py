@@ -39,8 +39,8 @@ def _column(node: exp.Expr, scope: Scope) -> Value:
     whole = node.args.get("table") or node.this
     if whole.name.lower() not in scope.columns:
         raise Untranslated(node.sql())
-    found = scope.columns[whole.name.lower()]
-    return _field(found, node.name) if node.args.get("table") else found
+    column = scope.columns[whole.name.lower()]
+    return _field(column, node.name) if node.args.get("table") else column
 
 
 def _dot(node: exp.Expr, scope: Scope) -> Value:
@@ -61,8 +61,8 @@ def _struct(node: exp.Expr, scope: Scope) -> Value:
         parts[name] = scope.value(of)
     if len({name.lower() for name in parts}) < len(node.expressions) or any(v.type == "void" for v in parts.values()):
         raise Untranslated(node.sql())
-    made = ", ".join(f"{quoted(name)} := {of.sql}" for name, of in parts.items())
-    return Value(f"struct_pack({made})", struct_text({name: of.type for name, of in parts.items()}))
+    sql = ", ".join(f"{quoted(name)} := {of.sql}" for name, of in parts.items())
+    return Value(f"struct_pack({sql})", struct_text({name: of.type for name, of in parts.items()}))
 
 
 def _literal(node: exp.Expr, scope: Scope) -> Value:  # noqa: ARG001 - a rule
@@ -138,10 +138,10 @@ def _as_decimal(of: Value, node: exp.Expr) -> tuple[Value, int, int]:
             raise Untranslated(node.sql())
         kind = decimal(DIGITS[of.type], 0)
         of = Value(f"CAST({of.sql} AS {kind})", kind)
-    found = DECIMAL.fullmatch(of.type)
-    if found is None:
+    match = DECIMAL.fullmatch(of.type)
+    if match is None:
         raise Untranslated(of.type)
-    return of, int(found[1]), int(found[2])
+    return of, int(match[1]), int(match[2])
 
 
 def _of_decimals(sign: str, node: exp.Expr, left: Value, right: Value) -> Value:
@@ -149,7 +149,7 @@ def _of_decimals(sign: str, node: exp.Expr, left: Value, right: Value) -> Value:
     scale = s1 + s2 if sign == "*" else max(s1, s2)
     kind = decimal(p1 + p2 + 1 if sign == "*" else max(p1 - s1, p2 - s2) + scale + 1, scale)
     if sign != "*":
-        left, right = (Value(f"CAST({one.sql} AS {kind})", kind) for one in (left, right))
+        left, right = (Value(f"CAST({side.sql} AS {kind})", kind) for side in (left, right))
     return Value(f"CAST({left.sql} {sign} {right.sql} AS {kind})", kind)
 
 
@@ -177,12 +177,12 @@ def _divided(node: exp.Expr, scope: Scope) -> Value:
 
 def _whole_division(sign: str, kind: str | None) -> Rule:
     def rule(node: exp.Expr, scope: Scope) -> Value:
-        (left, right), found = together([scope.value(node.this), scope.value(node.expression)])
-        if found not in WHOLE:
-            raise Untranslated(found)
+        (left, right), common = together([scope.value(node.this), scope.value(node.expression)])
+        if common not in WHOLE:
+            raise Untranslated(common)
         if kind is not None:
             left, right = cast(left, kind), cast(right, kind)
-        return Value(f"({left.sql} {sign} {right.sql})", kind or found)
+        return Value(f"({left.sql} {sign} {right.sql})", kind or common)
 
     return rule
 
@@ -218,7 +218,7 @@ def _in(node: exp.Expr, scope: Scope) -> Value:
     if not node.expressions:
         raise Untranslated(node.sql())
     of, *others = comparable([scope.value(part) for part in (node.this, *node.expressions)])
-    return Value(f"({of.sql} IN ({', '.join(one.sql for one in others)}))", "boolean")
+    return Value(f"({of.sql} IN ({', '.join(candidate.sql for candidate in others)}))", "boolean")
 
 
 def _between(node: exp.Expr, scope: Scope) -> Value:

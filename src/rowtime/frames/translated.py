@@ -56,8 +56,8 @@ def parsed(text: str) -> exp.Expr:
 def item(text: str, scope: Scope) -> Item:
     """Translate an item of a select list."""
     pattern, numbers = _pattern(text)
-    found = _item(pattern, scope.key)
-    return Item(_with(found.name, numbers), Value(_with(found.value.sql, numbers), found.value.type))
+    template = _item(pattern, scope.key)
+    return Item(_with(template.name, numbers), Value(_with(template.value.sql, numbers), template.value.type))
 
 
 @lru_cache(maxsize=8192)
@@ -106,8 +106,8 @@ def _pattern(text: str) -> tuple[str, list[str]]:
     if str(_FIRST)[:-2] in text:  # somebody wrote it
         return text, numbers
 
-    def stands(found: re.Match[str]) -> str:
-        numbers.append(found[1])
+    def stands(match: re.Match[str]) -> str:
+        numbers.append(match[1])
         return f"array({_FIRST + len(numbers)}L)"
 
     return _PASSED.sub(stands, text), numbers

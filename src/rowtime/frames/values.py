@@ -93,10 +93,10 @@ class Scope:
 
     def boolean(self, node: exp.Expr) -> str:
         """Translate a condition; raises ``Untranslated``."""
-        found = self.value(node)
-        if found.type != "boolean":
-            raise Untranslated(found.type)
-        return found.sql
+        value = self.value(node)
+        if value.type != "boolean":
+            raise Untranslated(value.type)
+        return value.sql
 
 
 Key = tuple[tuple[str, str, str], ...]
@@ -137,32 +137,32 @@ def wider(one: str, other: str) -> str:
 def together(values: Sequence[Value]) -> tuple[list[Value], str]:
     """Return values in their common type."""
     kind = "void"
-    for one in values:
-        kind = wider(kind, one.type)
+    for value in values:
+        kind = wider(kind, value.type)
     if kind == "void":
         raise Untranslated(kind)
-    return [cast(one, kind) for one in values], kind
+    return [cast(value, kind) for value in values], kind
 
 
 def comparable(values: Sequence[Value]) -> list[Value]:
     """Return values that are compared in a common type; decimals in one that has all of their digits."""
-    if any(DECIMAL.fullmatch(one.type) for one in values):
+    if any(DECIMAL.fullmatch(value.type) for value in values):
         return _as_decimals(values)
-    found, kind = together(values)
+    aligned, kind = together(values)
     plain(Value("", kind))
-    return found
+    return aligned
 
 
 def _as_decimals(values: Sequence[Value]) -> list[Value]:
     sizes = []
-    for one in values:
-        found = DECIMAL.fullmatch(one.type)
-        if found is None and one.type not in DIGITS:
-            raise Untranslated(one.type)
-        sizes.append((int(found[1]), int(found[2])) if found else (DIGITS[one.type], 0))
+    for value in values:
+        match = DECIMAL.fullmatch(value.type)
+        if match is None and value.type not in DIGITS:
+            raise Untranslated(value.type)
+        sizes.append((int(match[1]), int(match[2])) if match else (DIGITS[value.type], 0))
     scale = max(scale for _, scale in sizes)
     kind = decimal(max(digits - places for digits, places in sizes) + scale, scale)
-    return [one if one.type == kind else Value(f"CAST({one.sql} AS {kind})", kind) for one in values]
+    return [value if value.type == kind else Value(f"CAST({value.sql} AS {kind})", kind) for value in values]
 
 
 def plain(of: Value) -> Value:

@@ -48,9 +48,9 @@ def paired(numbers: Sequence[Ints], positions: Ints, begins: NDArray[np.bool_]) 
     place = group * (count + 1)
     starts = (place + _within(np.cumsum(begins), opens, group))[begins]
     ends = (place + _within(np.cumsum(~begins), opens, group) - losses)[ended]
-    found = np.full(len(starts), -1, np.int64)
-    found[np.searchsorted(starts, ends)] = order[ended]
-    return Pairs(order[begins], found, order[lost])
+    partners = np.full(len(starts), -1, np.int64)
+    partners[np.searchsorted(starts, ends)] = order[ended]
+    return Pairs(order[begins], partners, order[lost])
 
 
 def _alternating(order: Ints, begins: NDArray[np.bool_], first: NDArray[np.bool_]) -> Pairs | None:
@@ -73,11 +73,11 @@ def _within(running: Ints, opens: Ints, group: Ints) -> Ints:
 
 def _key(numbers: Sequence[Ints]) -> Ints:
     """Return one number for the numbers of a row."""
-    found, most = numbers[0], int(numbers[0].max(initial=0)) + 1
+    key, most = numbers[0], int(numbers[0].max(initial=0)) + 1
     for codes in numbers[1:]:
         size = int(codes.max(initial=0)) + 1
         if most * size > _MOST:
-            found = together([found, np.zeros_like(found)])
-            most = int(found.max(initial=0)) + 1
-        found, most = found * size + codes, most * size
-    return found
+            key = together([key, np.zeros_like(key)])
+            most = int(key.max(initial=0)) + 1
+        key, most = key * size + codes, most * size
+    return key

@@ -74,8 +74,8 @@ def judge(
     null = _without_time(kinds, starts, stops)
     early, above = _early(shape, mark, rows, null, given, ordered=ordered)
     highest, generated = _generated(shape, mark, kinds, np.where(null | early, BEGINNING, starts), ordered=ordered)
-    made = np.concatenate([[mark.bound], generated])[:-1] if ordered else np.full(len(positions), mark.bound)
-    before = np.maximum(made, _given(positions, given, mark.bound))
+    clocks = np.concatenate([[mark.bound], generated])[:-1] if ordered else np.full(len(positions), mark.bound)
+    before = np.maximum(clocks, _given(positions, given, mark.bound))
     wrong = bad | (kinds < 0) | ((kinds != POINT) & (stops < starts)) | ((kinds == STOP_EDGE) & (stops >= END))
     late, moved = _late(shape, kinds, starts, stops, before)
     reasons = np.select([null & ~bad, wrong, early, late], [NULL_ROWTIME, MALFORMED, EARLY, LATE], ACCEPTED)
@@ -89,8 +89,8 @@ def judge(
 def _without_time(kinds: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
     """Return rows with a time that is NULL or outside 0001 to 9999; a point has no end but its start."""
     ends = (kinds != POINT) & (stops != END) & ((stops < MIN_MICROS) | (stops > MAX_MICROS))
-    found: np.ndarray = (starts < MIN_MICROS) | (starts > MAX_MICROS) | ends
-    return found
+    outside: np.ndarray = (starts < MIN_MICROS) | (starts > MAX_MICROS) | ends
+    return outside
 
 
 def _early(  # noqa: PLR0913 - the columns of one judgement
@@ -113,9 +113,11 @@ def _early(  # noqa: PLR0913 - the columns of one judgement
     flags = np.concatenate([judged, np.zeros(len(bounds), bool)])[order]
     known = np.concatenate([judged, np.ones(len(bounds), bool)])[order]
     none = np.zeros(len(order), bool)
-    found = guard(Guarded(times, known, flags, flags, none), highest, Limits(UNREACHED, shape.beyond), started=started)
-    early: np.ndarray = found.result[places] == EARLY_ROW
-    return early, found.before[places]
+    guarded = guard(
+        Guarded(times, known, flags, flags, none), highest, Limits(UNREACHED, shape.beyond), started=started
+    )
+    early: np.ndarray = guarded.result[places] == EARLY_ROW
+    return early, guarded.before[places]
 
 
 def advances(  # noqa: PLR0913 - a writer's items, and its earlier state
@@ -135,9 +137,11 @@ def advances(  # noqa: PLR0913 - a writer's items, and its earlier state
     clocks = np.maximum.accumulate(np.concatenate([[clock], np.concatenate([times, steps[:, 2]])[order]]))
     bounds = np.maximum.accumulate(np.concatenate([[mark.bound], np.concatenate([generated, steps[:, 1]])[order]]))
     rises = bounds[1:] > bounds[:-1]
-    found = zip(clocks[1:][rises].tolist(), positions[order][rises].tolist(), bounds[1:][rises].tolist(), strict=True)
+    rises_of_clock = zip(
+        clocks[1:][rises].tolist(), positions[order][rises].tolist(), bounds[1:][rises].tolist(), strict=True
+    )
     after = Mark(int(bounds[-1]), max([mark.highest, *highest[-1:].tolist()]), mark.rows + len(times))
-    return list(found), after, int(clocks[-1])
+    return list(rises_of_clock), after, int(clocks[-1])
 
 
 def _generated(
@@ -155,8 +159,8 @@ def _generated(
         passed = np.where(highest > BEGINNING, highest // shape.every, BEGINNING)
         fires = passed[1:] > passed[:-1]
     fires &= highest[1:] > BEGINNING
-    made = np.where(fires, highest[1:] - shape.delay, mark.bound)
-    return highest[1:], np.maximum.accumulate(np.maximum(made, mark.bound)) if len(made) else made
+    bounds = np.where(fires, highest[1:] - shape.delay, mark.bound)
+    return highest[1:], np.maximum.accumulate(np.maximum(bounds, mark.bound)) if len(bounds) else bounds
 
 
 def _given(positions: np.ndarray, given: Sequence[tuple[int, int]], bound: int) -> np.ndarray:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.kernels import collated
-from rowtime.kernels.frames import Frames, Ints, Known, summed
+from rowtime.kernels.frames import Flags, Frames, Ints, summed
 
 LIMB = 32  # bits; sums of as many as 2^31 limbs fit in 64 bits
 _MASK = np.int64(2**LIMB - 1)
@@ -22,7 +22,7 @@ _SAFE = 2**62
 class Overflow(ArithmeticError):
     """Sums that overflow their type; ``beyond``: of which frames, later of which new rows. ``name``: of the call."""
 
-    def __init__(self, what: str, beyond: Known, name: str = "") -> None:
+    def __init__(self, what: str, beyond: Flags, name: str = "") -> None:
         super().__init__(what)
         self.beyond, self.name = beyond, name
 
@@ -55,8 +55,8 @@ def decimal_sums(column: pa.Array, frames: Frames) -> pa.Array:
     beyond = (parts[3] < -(2**31)) | (parts[3] >= 2**31)
     if beyond.any():
         raise Overflow("a sum is beyond DECIMAL(38)", beyond)
-    made = np.stack([parts[0] | (parts[1] << LIMB), parts[2] | (parts[3] << LIMB)], axis=1)
-    return pa.Array.from_buffers(wide.type, len(made), [None, pa.py_buffer(np.ascontiguousarray(made))])
+    halves = np.stack([parts[0] | (parts[1] << LIMB), parts[2] | (parts[3] << LIMB)], axis=1)
+    return pa.Array.from_buffers(wide.type, len(halves), [None, pa.py_buffer(np.ascontiguousarray(halves))])
 
 
 def fitting_averages(totals: pa.Array, counts: Ints) -> None:
@@ -87,12 +87,12 @@ def limbs(values: Ints) -> tuple[Ints, Ints]:
 
 def carried(limbs: list[Ints]) -> list[Ints]:
     """Move what a limb has above its bits to the next one; the last keeps its sign."""
-    made: list[Ints] = []
+    carried_limbs: list[Ints] = []
     rest = limbs[0]
     for limb in limbs[1:]:
-        made.append(rest & _MASK)
+        carried_limbs.append(rest & _MASK)
         rest = limb + (rest >> LIMB)
-    return [*made, rest]
+    return [*carried_limbs, rest]
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Coded:
     """Values as 64-bit numbers of the same order, and the way back; null can be any number."""
 
     codes: Ints
-    back: Callable[[Ints, Known], pa.Array]
+    back: Callable[[Ints, Flags], pa.Array]
 
 
 def coded(column: pa.Array) -> Coded:
@@ -125,7 +125,7 @@ def _ranked(column: pa.Array) -> Coded:
     distinct = distinct.take(pc.sort_indices(distinct))
     codes = np.asarray(pc.fill_null(pc.index_in(column, distinct), 0)).astype(np.int64)
 
-    def back(chosen: Ints, known: Known) -> pa.Array:
+    def back(chosen: Ints, known: Flags) -> pa.Array:
         return distinct.take(pa.array(chosen, mask=~known))
 
     return Coded(codes, back)
@@ -137,9 +137,9 @@ def _float_codes(column: pa.Array) -> Ints:
     return np.asarray(bits ^ ((bits >> 63) & np.int64(2**63 - 1)))
 
 
-def _floats(codes: Ints, known: Known) -> pa.Array:
+def _floats(codes: Ints, known: Flags) -> pa.Array:
     return _array((codes ^ ((codes >> 63) & np.int64(2**63 - 1))).view(np.float64), known)
 
 
-def _array(values: Any, known: Known) -> pa.Array:
+def _array(values: Any, known: Flags) -> pa.Array:
     return pa.array(values, mask=~known)

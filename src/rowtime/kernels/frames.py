@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-Known = NDArray[np.bool_]
+Flags = NDArray[np.bool_]
 Parts = tuple[NDArray[Any], ...]
 Combine = Callable[[Parts, Parts], Parts]
 NARROW = 8  # elements; blocks up to this length are combined column by column
@@ -76,9 +76,9 @@ def sessions(code: Ints, times: Ints, gap: int) -> Ints:
     order = by_key(code)
     mine, at = code[order], times[order]
     new = np.concatenate(([False], (mine[1:] != mine[:-1]) | (at[1:] - at[:-1] > gap)))
-    made = np.empty(len(code), np.int64)
-    made[order] = np.cumsum(new[: len(code)])
-    return made
+    numbers = np.empty(len(code), np.int64)
+    numbers[order] = np.cumsum(new[: len(code)])
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ def by_range(rows: Layout, values: Ints, lower: int | None, upper: int) -> Frame
     """
     span = len(values) + 1
     axis = rows.code * span + rows.place + 1
-    known = len(values) - len(rows.at)
-    mine, base, new = rows.place[rows.at] - known, rows.code[rows.at] * span + 1, values[known:]
+    before = len(values) - len(rows.at)
+    mine, base, new = rows.place[rows.at] - before, rows.code[rows.at] * span + 1, values[before:]
     lo, hi = rows.start, rows.at + 1
     if lower is not None:
         lo = np.searchsorted(axis, base + np.searchsorted(values, new - lower, "left")[mine], "left")
@@ -136,7 +136,7 @@ def folded(parts: Parts, frames: Frames, combine: Combine, empty: Sequence[float
     other. Ends and beginnings of blocks are folded for each k in turn, and used for the frames that fit. Nothing is
     subtracted, so values outside of a frame (NaN, infinities, large numbers) do not affect it.
     """
-    found = tuple(np.full(len(frames.lo), neutral, part.dtype) for part, neutral in zip(parts, empty, strict=True))
+    results = tuple(np.full(len(frames.lo), neutral, part.dtype) for part, neutral in zip(parts, empty, strict=True))
     some = np.flatnonzero(frames.hi > frames.lo)
     left, right = frames.lo[some], frames.hi[some] - 1
     level = _levels(left, right, frames.longest)
@@ -151,10 +151,10 @@ def folded(parts: Parts, frames: Frames, combine: Combine, empty: Sequence[float
         done += count
         one, other = left[chosen], right[chosen]
         first = tuple(part[one] for part in ending)
-        made = combine(first, tuple(part[other] for part in beginning)) if k else first
-        for into, part in zip(found, made, strict=True):
+        combined = combine(first, tuple(part[other] for part in beginning)) if k else first
+        for into, part in zip(results, combined, strict=True):
             into[some[chosen]] = part
-    return found
+    return results
 
 
 def _levels(left: Ints, right: Ints, longest: int) -> NDArray[np.uint8]:
@@ -187,7 +187,7 @@ def _join(pairs: Sequence[Parts], columns: slice, combine: Combine) -> None:
     after, before = tuple(p[:, 1, :1] for p in ending), tuple(p[:, 0, -1:] for p in beginning)
     ends = combine(tuple(p[:, 0, columns] for p in ending), after)
     begins = combine(before, tuple(p[:, 1, columns] for p in beginning))
-    for part, made in zip(ending, ends, strict=True):
-        part[:, 0, columns] = made
-    for part, made in zip(beginning, begins, strict=True):
-        part[:, 1, columns] = made
+    for part, column in zip(ending, ends, strict=True):
+        part[:, 0, columns] = column
+    for part, column in zip(beginning, begins, strict=True):
+        part[:, 1, columns] = column

@@ -85,17 +85,17 @@ def guard(items: Items, mark: int, limits: Limits, *, started: bool | None = Non
     END), it is EARLY. While it is undecided, it and everything after it are not in the result.
     """
     none = np.empty(0, np.int64)
-    found = Guarded(np.empty(0, np.int8), none, none, mark, mark > BEGINNING if started is None else started)
+    block = Guarded(np.empty(0, np.int8), none, none, mark, mark > BEGINNING if started is None else started)
     votes = _Votes.of(items, limits, ended=ended)
-    parts = [found]
+    parts = [block]
     for start in range(0, len(items.times), BLOCK):
         part = items.part(start)
-        found = _block(part, found, votes, start)
-        parts.append(found)
-        if len(found.result) < len(part.times):
+        block = _block(part, block, votes, start)
+        parts.append(block)
+        if len(block.result) < len(part.times):
             break
     return replace(
-        found,
+        block,
         result=np.concatenate([part.result for part in parts]),
         before=np.concatenate([part.before for part in parts]),
         after=np.concatenate([part.after for part in parts]),

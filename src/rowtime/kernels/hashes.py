@@ -26,11 +26,11 @@ _HALF = np.uint64(33)
 
 def hashes(columns: Sequence[pa.Array]) -> Ints:
     """Return one number for each row of some columns; NULL equals NULL, as in GROUP BY."""
-    found: Words = np.zeros(len(columns[0]), np.uint64)
+    mixed: Words = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         words = np.where(np.asarray(pc.is_valid(column)), _words(column), _NULL)
-        found = _mixed(found * _PRIME + words)
-    return found.view(np.int64)
+        mixed = _mixed(mixed * _PRIME + words)
+    return mixed.view(np.int64)
 
 
 def _mixed(words: Words) -> Words:
@@ -43,8 +43,8 @@ def _words(column: pa.Array) -> Any:
     """Return a number for each non-null value."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        made = pc.dictionary_encode(column)
-        return _text(made.dictionary)[np.asarray(pc.fill_null(made.indices, 0))] if len(made.dictionary) else 0
+        encoded = pc.dictionary_encode(column)
+        return _text(encoded.dictionary)[np.asarray(pc.fill_null(encoded.indices, 0))] if len(encoded.dictionary) else 0
     if pa.types.is_decimal(kind):
         low, high = np.frombuffer(column.buffers()[1], np.uint64).reshape(-1, 2)[column.offset :][: len(column)].T
         return low ^ _mixed(high)

@@ -35,20 +35,20 @@ def compact(column: pa.Array) -> Ints:
         values = column.to_numpy()
         least, most = int(values.min()), int(values.max())
         if most - least < _CLOSE:
-            found: Ints = values.astype(np.int64) - least
-            return found
+            codes: Ints = values.astype(np.int64) - least
+            return codes
     return numbered(column)
 
 
 def together(parts: Sequence[Ints]) -> Ints:
     """Return a number for each combination of numbers from 0 on."""
-    found = np.zeros(len(parts[0]), np.int64)
+    joint = np.zeros(len(parts[0]), np.int64)
     for codes in parts:
-        if found.any():
-            _, found = np.unique(found * (int(codes.max()) + 1) + codes, return_inverse=True)
+        if joint.any():
+            _, joint = np.unique(joint * (int(codes.max()) + 1) + codes, return_inverse=True)
         else:
-            found = codes
-    return found
+            joint = codes
+    return joint
 
 
 def plain(column: pa.Array) -> pa.Array:
@@ -64,8 +64,8 @@ def _of_lists(column: pa.Array) -> Ints:
     ends, values = unfolded(column)
     data = np.ascontiguousarray(numbered(values))
     buffers: list[Any] = [None, pa.py_buffer(np.ascontiguousarray(ends * _WORD)), pa.py_buffer(data)]
-    found = pa.Array.from_buffers(pa.large_binary(), len(column), buffers)
-    codes = np.asarray(pc.dictionary_encode(found).indices).astype(np.int64)
+    binary = pa.Array.from_buffers(pa.large_binary(), len(column), buffers)
+    codes = np.asarray(pc.dictionary_encode(binary).indices).astype(np.int64)
     return np.where(np.asarray(pc.is_valid(column)), codes + 1, 0)
 
 

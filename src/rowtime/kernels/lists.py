@@ -22,10 +22,10 @@ class Listed:
 
     def fold(self, parts: Table, frames: Frames) -> Table:
         """The parts of frames."""
-        known = np.flatnonzero(np.asarray(pc.is_valid(parts["v"])))
-        low, high = np.searchsorted(known, frames.lo), np.searchsorted(known, frames.hi)
+        indices = np.flatnonzero(np.asarray(pc.is_valid(parts["v"])))
+        low, high = np.searchsorted(indices, frames.lo), np.searchsorted(indices, frames.hi)
         counts = np.maximum(high - low, 0)
-        return {"l": listed(parts["v"], known[ranges(low, counts)], counts)}
+        return {"l": listed(parts["v"], indices[ranges(low, counts)], counts)}
 
     def value(self, parts: Table) -> Table:
         """The result of frames."""

@@ -33,15 +33,15 @@ def numbered(left: Sequence[pa.ChunkedArray], right: Sequence[pa.ChunkedArray]) 
     Numbers ascend as keys are first seen, so that neighbouring rows have close numbers.
     """
     rows = len(left[0]) + len(right[0])
-    numbers, known = np.zeros(rows, np.int64), np.ones(rows, bool)
+    numbers, complete = np.zeros(rows, np.int64), np.ones(rows, bool)
     for one, other in zip(left, right, strict=True):
         encoded = pa.chunked_array([*one.chunks, *other.chunks], one.type).dictionary_encode().combine_chunks()
         codes = np.asarray(pc.fill_null(encoded.indices, -1)).astype(np.int64)
-        known &= codes >= 0
+        complete &= codes >= 0
         numbers = numbers * (len(encoded.dictionary) + 1) + codes
         if len(left) > 1:  # close together again, so that more of them fit
             numbers = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
-    numbers = numbers if known.all() else np.where(known, numbers, -1)
+    numbers = numbers if complete.all() else np.where(complete, numbers, -1)
     return numbers[: len(left[0])], numbers[len(left[0]) :]
 
 
@@ -73,16 +73,16 @@ def _on_an_axis(left: Lives, right: Lives) -> tuple[Lives, Lives]:
     low, high = int(starts.min()), int(starts.max())
     keys = int(max(left.keys.max(), right.keys.max())) + 1
     if keys * (high - low + 2) < ROOM:
-        span, known = high - low + 2, None
+        span, axis = high - low + 2, None
     else:
-        known = np.unique(starts)
-        span = len(known) + 1
+        axis = np.unique(starts)
+        span = len(axis) + 1
 
     def placed(side: Lives) -> Lives:
-        if known is None:
+        if axis is None:
             times = side.starts - low, np.minimum(side.ends, high + 1) - low
         else:
-            times = np.searchsorted(known, side.starts), np.searchsorted(known, side.ends)
+            times = np.searchsorted(axis, side.starts), np.searchsorted(axis, side.ends)
         return Lives(side.keys, *(side.keys * span + of for of in times))
 
     return placed(left), placed(right)

@@ -55,16 +55,16 @@ def decode(message: Message, wanted: Wanted, spans: Spans, few: int = FEW) -> tu
     """Return messages as structs, NULL if malformed, and which are malformed."""
     count = len(spans.starts)
     parts = Parts(spans.starts, spans.ends, np.arange(count), count)
-    found = _Decoder(spans.memory, few).message(message, wanted, parts, DEEPEST)
-    bad = found.bad | found.lacking
-    return struct_of(message, wanted, found.fields, bad), bad
+    decoded = _Decoder(spans.memory, few).message(message, wanted, parts, DEEPEST)
+    bad = decoded.bad | decoded.lacking
+    return struct_of(message, wanted, decoded.fields, bad), bad
 
 
 def struct_of(message: Message, wanted: Wanted, fields: Mapping[int, pa.Array], absent: np.ndarray) -> pa.StructArray:
     """Return structs of fields, NULL where ``absent``."""
-    shown = [one for one in message.fields if one.number in wanted.fields]
-    arrays = [fields[one.number] for one in shown]
-    members = [pa.field(one.name, array.type) for one, array in zip(shown, arrays, strict=True)]
+    shown = [field for field in message.fields if field.number in wanted.fields]
+    arrays = [fields[field.number] for field in shown]
+    members = [pa.field(field.name, array.type) for field, array in zip(shown, arrays, strict=True)]
     return pa.StructArray.from_arrays(arrays, fields=members, mask=pa.array(absent))
 
 
@@ -79,72 +79,76 @@ class _Decoder:
         bad, lacking = np.zeros(parts.size, bool), np.zeros(parts.size, bool)
         if not len(parts.starts) and wanted is None:
             return Decoded({}, bad, lacking)
-        numbers = np.array(sorted(one.number for one in message.fields))
+        numbers = np.array(sorted(field.number for field in message.fields))
         tokens, broken = scan(Spans(self._memory, parts.starts, parts.ends), numbers, depth, self._few)
         bad[parts.owners[broken]] = True
-        mine = {tag: Tokens(parts.owners[one.rows], one.at, one.more) for tag, one in tokens.items()}
+        mine = {tag: Tokens(parts.owners[field.rows], field.at, field.more) for tag, field in tokens.items()}
         ends = _ends_of_oneofs(message, mine, parts.size)
         fields = {}
-        for one in message.fields:
+        for field in message.fields:
             for wire in WIRES:
-                odd = mine.get(one.number << 3 | wire)
-                if odd is not None and not _takes(one, wire):
+                odd = mine.get(field.number << 3 | wire)
+                if odd is not None and not _takes(field, wire):
                     bad[odd.rows] = True
-            inner = None if wanted is None else wanted.fields.get(one.number)
-            state = _State(parts.size, bad, lacking, depth, ends.get(one.number))
-            array = self._field(one, inner, mine, state)
+            inner = None if wanted is None else wanted.fields.get(field.number)
+            state = _State(parts.size, bad, lacking, depth, ends.get(field.number))
+            array = self._field(field, inner, mine, state)
             if inner is not None:
-                fields[one.number] = array
+                fields[field.number] = array
         return Decoded(fields, bad, lacking)
 
-    def _field(self, one: Field, wanted: Wanted | None, tokens: Mapping[int, Tokens], state: _State) -> pa.Array | None:
-        found = tokens.get(one.number << 3 | one.wire, _NONE)
-        if one.repeats is not Repeats.ONCE:
-            return self._repeated(one, wanted, found, tokens.get(one.number << 3 | LENGTH, _NONE), state)
-        if one.message is not None:
-            return self._one_message(one, one.message, wanted, found, state)
-        if one.kind in ("string", "bytes"):
-            return self._one_text(one, wanted, found, state)
-        last = _last(found, state)
-        present = found.rows[last]
-        if one.required:
+    def _field(
+        self, field: Field, wanted: Wanted | None, tokens: Mapping[int, Tokens], state: _State
+    ) -> pa.Array | None:
+        of_field = tokens.get(field.number << 3 | field.wire, _NONE)
+        if field.repeats is not Repeats.ONCE:
+            return self._repeated(field, wanted, of_field, tokens.get(field.number << 3 | LENGTH, _NONE), state)
+        if field.message is not None:
+            return self._one_message(field, field.message, wanted, of_field, state)
+        if field.kind in ("string", "bytes"):
+            return self._one_text(field, wanted, of_field, state)
+        last = _last(of_field, state)
+        present = of_field.rows[last]
+        if field.required:
             state.lacking[_without(present, state.size)] = True
         if wanted is None:
             return None
-        values = numbers_of(one.kind, self._memory, found.at[last], found.more[last])
+        values = numbers_of(field.kind, self._memory, of_field.at[last], of_field.more[last])
         if len(present) < state.size:
-            whole = defaults_of(one, state.size, values.dtype)
+            whole = defaults_of(field, state.size, values.dtype)
             whole[present] = values
             values = whole
         absent = None
-        if one.presence and one.default is None and len(present) < state.size:
+        if field.presence and field.default is None and len(present) < state.size:
             absent = _without(present, state.size)
-        return arrow_of(one, values, absent)
+        return arrow_of(field, values, absent)
 
-    def _one_text(self, one: Field, wanted: Wanted | None, found: Tokens, state: _State) -> pa.Array | None:
-        last = _last(found, state)
-        present = found.rows[last]
-        if one.required:
+    def _one_text(self, field: Field, wanted: Wanted | None, of_field: Tokens, state: _State) -> pa.Array | None:
+        last = _last(of_field, state)
+        present = of_field.rows[last]
+        if field.required:
             state.lacking[_without(present, state.size)] = True
-        if one.kind == "string" and len(present) < len(found.rows):  # values that do not count have to be texts too
-            self._texts(one, found, state)
-        tokens = Tokens(present, found.at[last], found.more[last])
-        if wanted is None and one.kind == "bytes":
+        if field.kind == "string" and len(present) < len(
+            of_field.rows
+        ):  # values that do not count have to be texts too
+            self._texts(field, of_field, state)
+        tokens = Tokens(present, of_field.at[last], of_field.more[last])
+        if wanted is None and field.kind == "bytes":
             return None
-        values = self._texts(one, tokens, state)
+        values = self._texts(field, tokens, state)
         if len(present) == state.size:
             return values
         places = np.full(state.size, -1)
         places[present] = np.arange(len(present))
         whole = values.take(pa.array(places, mask=places < 0))
-        if not one.presence or one.default is not None:
-            empty = b"" if one.kind == "bytes" else ""
-            return pc.fill_null(whole, pa.scalar(empty if one.default is None else one.default, whole.type))
+        if not field.presence or field.default is not None:
+            empty = b"" if field.kind == "bytes" else ""
+            return pc.fill_null(whole, pa.scalar(empty if field.default is None else field.default, whole.type))
         return whole
 
-    def _texts(self, one: Field, tokens: Tokens, state: _State) -> pa.Array:
+    def _texts(self, field: Field, tokens: Tokens, state: _State) -> pa.Array:
         values = gathered(self._memory, tokens.at, tokens.more)
-        if one.kind == "bytes":
+        if field.kind == "bytes":
             return values
         texts, wrong = as_texts(values)
         if wrong is not None:
@@ -152,25 +156,25 @@ class _Decoder:
         return texts
 
     def _one_message(
-        self, one: Field, message: Message, wanted: Wanted | None, found: Tokens, state: _State
+        self, field: Field, message: Message, wanted: Wanted | None, messages: Tokens, state: _State
     ) -> pa.Array | None:
         if state.after is not None:  # a value before another member of the oneof is dropped, but has to be a message
-            stale = found.at < state.after[found.rows]
-            self._look(message, Tokens(*(part[stale] for part in found)), state)
-            found = Tokens(*(part[~stale] for part in found))
-        absent = _without(found.rows, state.size)
-        if one.required:
+            stale = messages.at < state.after[messages.rows]
+            self._look(message, Tokens(*(part[stale] for part in messages)), state)
+            messages = Tokens(*(part[~stale] for part in messages))
+        absent = _without(messages.rows, state.size)
+        if field.required:
             state.lacking[absent] = True
         if not state.depth:
-            state.bad[found.rows] = True
-            found = _NONE
-        parts = Parts(found.at, found.more, found.rows, state.size)
+            state.bad[messages.rows] = True
+            messages = _NONE
+        parts = Parts(messages.at, messages.more, messages.rows, state.size)
         inner = self.message(message, wanted, parts, state.depth - 1)
         state.bad[inner.bad] = True
-        state.lacking[inner.lacking if one.filled else inner.lacking & ~absent] = True
+        state.lacking[inner.lacking if field.filled else inner.lacking & ~absent] = True
         if wanted is None:
             return None
-        hidden = np.zeros(state.size, bool) if one.filled else absent
+        hidden = np.zeros(state.size, bool) if field.filled else absent
         return self._shown(message, wanted, inner, hidden, state.lacking)
 
     def _look(self, message: Message, tokens: Tokens, state: _State) -> None:
@@ -194,59 +198,59 @@ class _Decoder:
         return pc.if_else(pa.array(~absent), value, pa.scalar(None, value.type)) if absent.any() else value
 
     def _repeated(
-        self, one: Field, wanted: Wanted | None, found: Tokens, lengths: Tokens, state: _State
+        self, field: Field, wanted: Wanted | None, of_field: Tokens, lengths: Tokens, state: _State
     ) -> pa.Array | None:
-        if one.message is not None:
-            owners, values = self._messages(one, one.message, wanted, found, state)
-        elif one.kind in ("string", "bytes"):
-            owners, values = found.rows, self._texts(one, found, state)
+        if field.message is not None:
+            owners, values = self._messages(field, field.message, wanted, of_field, state)
+        elif field.kind in ("string", "bytes"):
+            owners, values = of_field.rows, self._texts(field, of_field, state)
         else:
-            owners, numbers = self._numbers(one, found, lengths, state)
-            values = None if wanted is None else arrow_of(one, numbers, None)
+            owners, numbers = self._numbers(field, of_field, lengths, state)
+            values = None if wanted is None else arrow_of(field, numbers, None)
         if wanted is None:
             return None
         assert values is not None
-        if one.repeats is Repeats.MAP:
+        if field.repeats is Repeats.MAP:
             owners, values = _once_each(owners, values)
         offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=state.size))]).astype(np.int32)
-        if one.repeats is Repeats.MAP:
+        if field.repeats is Repeats.MAP:
             return pa.MapArray.from_arrays(pa.array(offsets), values.field(0), values.field(1))
         return pa.ListArray.from_arrays(pa.array(offsets), values)
 
-    def _numbers(self, one: Field, found: Tokens, lengths: Tokens, state: _State) -> tuple[np.ndarray, np.ndarray]:
+    def _numbers(self, field: Field, single: Tokens, lengths: Tokens, state: _State) -> tuple[np.ndarray, np.ndarray]:
         """Return single and packed numbers, in the order of their places, and their messages."""
-        values, owners = numbers_of(one.kind, self._memory, found.at, found.more), found.rows
+        values, owners = numbers_of(field.kind, self._memory, single.at, single.more), single.rows
         if not len(lengths.rows):
             return owners, values
-        places, which, packed, broken = packed_values(one, self._memory, lengths.at, lengths.more)
+        places, which, packed, broken = packed_values(field, self._memory, lengths.at, lengths.more)
         state.bad[lengths.rows[broken]] = True
         if not len(owners):
             return lengths.rows[which], packed
-        order = np.argsort(np.concatenate([found.at, places]), kind="stable")
+        order = np.argsort(np.concatenate([single.at, places]), kind="stable")
         owners = np.concatenate([owners, lengths.rows[which]])
         return owners[order], np.concatenate([values, packed])[order]
 
     def _messages(
-        self, one: Field, message: Message, wanted: Wanted | None, found: Tokens, state: _State
+        self, field: Field, message: Message, wanted: Wanted | None, messages: Tokens, state: _State
     ) -> tuple[np.ndarray, pa.Array | None]:
-        count = len(found.rows)
+        count = len(messages.rows)
         if count and not state.depth:
-            state.bad[found.rows] = True
-            found, count = _NONE, 0
-        entry = one.repeats is Repeats.MAP
-        parts = Parts(found.at, found.more, np.arange(count), count)
+            state.bad[messages.rows] = True
+            messages, count = _NONE, 0
+        entry = field.repeats is Repeats.MAP
+        parts = Parts(messages.at, messages.more, np.arange(count), count)
         inner = self.message(message, wanted, parts, state.depth - 1)
         lacking, values = inner.lacking, None
         if entry and lacking.any():  # an entry whose key comes again may lack anything
             keys = self.message(message, Wanted({1: Wanted()}), parts, state.depth - 1).fields[1]
-            lacking = lacking & _counting(found.rows, keys)
+            lacking = lacking & _counting(messages.rows, keys)
         if wanted is not None and entry:
             values = struct_of(message, wanted, inner.fields, np.zeros(count, bool))
         elif wanted is not None:
             values = self._shown(message, wanted, inner, np.zeros(count, bool), lacking)
-        state.bad[found.rows[inner.bad]] = True
-        state.lacking[found.rows[lacking]] = True
-        return found.rows, values
+        state.bad[messages.rows[inner.bad]] = True
+        state.lacking[messages.rows[lacking]] = True
+        return messages.rows, values
 
 
 class _State(NamedTuple):
@@ -262,18 +266,18 @@ class _State(NamedTuple):
     after: np.ndarray | None
 
 
-def _takes(one: Field, wire: int) -> bool:
-    packs = one.repeats is Repeats.MANY and one.kind not in ("string", "bytes", "message", "group")
-    return wire == one.wire or (packs and wire == LENGTH)
+def _takes(field: Field, wire: int) -> bool:
+    packs = field.repeats is Repeats.MANY and field.kind not in ("string", "bytes", "message", "group")
+    return wire == field.wire or (packs and wire == LENGTH)
 
 
-def _last(found: Tokens, state: _State) -> np.ndarray:
+def _last(tokens: Tokens, state: _State) -> np.ndarray:
     """Return which values count: the last of each message, if no other member of its oneof follows."""
-    rows = found.rows
+    rows = tokens.rows
     last = np.ones(len(rows), bool)
     np.not_equal(rows[1:], rows[:-1], out=last[:-1])
     if state.after is not None:
-        last &= found.at > state.after[rows]
+        last &= tokens.at > state.after[rows]
     return last
 
 
@@ -285,17 +289,17 @@ def _without(present: np.ndarray, count: int) -> np.ndarray:
 
 def _ends_of_oneofs(message: Message, tokens: Mapping[int, Tokens], count: int) -> dict[int, np.ndarray]:
     """Return, for each member of a oneof, where the last of the others is in each message, -1 for none."""
-    found = {}
+    ends_of = {}
     for members in message.oneofs.values():
         ends = []
-        for one in members:
-            mine = tokens.get(one.number << 3 | one.wire, _NONE)
+        for field in members:
+            mine = tokens.get(field.number << 3 | field.wire, _NONE)
             end = np.full(count, -1)
             end[mine.rows] = mine.at  # in order, so that the last one stays
             ends.append(end)
-        for number, one in enumerate(members):
-            found[one.number] = np.maximum.reduce([end for other, end in enumerate(ends) if other != number])
-    return found
+        for number, field in enumerate(members):
+            ends_of[field.number] = np.maximum.reduce([end for other, end in enumerate(ends) if other != number])
+    return ends_of
 
 
 def _once_each(owners: np.ndarray, entries: pa.StructArray) -> tuple[np.ndarray, pa.StructArray]:

@@ -38,30 +38,30 @@ def encode(message: Message, rows: pa.StructArray) -> pa.BinaryArray:
     return pc.binary_join_element_wise(*pieces, _EMPTY) if len(pieces) > 1 else pieces[0]
 
 
-def _field(one: Field, values: pa.Array) -> pa.BinaryArray:
+def _field(field: Field, values: pa.Array) -> pa.BinaryArray:
     """Return the bytes of a field in each message."""
-    if one.repeats is Repeats.ONCE:
+    if field.repeats is Repeats.ONCE:
         absent = values.is_null().to_numpy(zero_copy_only=False)
-        bodies, zero = _bodies(one, values)
-        if not one.presence and not one.required and not one.filled and zero is not None:
+        bodies, zero = _bodies(field, values)
+        if not field.presence and not field.required and not field.filled and zero is not None:
             absent = absent | zero
-        whole = _tagged(one, one.wire, bodies)
+        whole = _tagged(field, field.wire, bodies)
         return pc.if_else(pa.array(absent), _EMPTY, whole) if absent.any() else whole
     counts = pc.fill_null(pc.list_value_length(_as_list(values)), 0).to_numpy().astype(np.int64)
     ends = np.concatenate([[0], np.cumsum(counts)])
     elements = _as_list(values).flatten()
-    _without_nulls(one, elements)
-    if one.repeats is Repeats.MANY and one.packed and _is_number(one):
-        bodies, _ = _bodies(one, elements)
-        whole = _tagged(one, LENGTH, _sized(_grouped(bodies, ends)))
+    _without_nulls(field, elements)
+    if field.repeats is Repeats.MANY and field.packed and _is_number(field):
+        bodies, _ = _bodies(field, elements)
+        whole = _tagged(field, LENGTH, _sized(_grouped(bodies, ends)))
         return pc.if_else(pa.array(counts == 0), _EMPTY, whole)
-    if one.repeats is Repeats.MAP:
-        assert one.message is not None
-        _without_nulls(one, elements.field(1))
-        bodies = _sized(encode(one.message, elements))
+    if field.repeats is Repeats.MAP:
+        assert field.message is not None
+        _without_nulls(field, elements.field(1))
+        bodies = _sized(encode(field.message, elements))
     else:
-        bodies, _ = _bodies(one, elements)
-    return _grouped(_tagged(one, one.wire, bodies), ends)
+        bodies, _ = _bodies(field, elements)
+    return _grouped(_tagged(field, field.wire, bodies), ends)
 
 
 def _as_list(values: pa.Array) -> pa.ListArray:
@@ -73,38 +73,38 @@ def _as_list(values: pa.Array) -> pa.ListArray:
     return pa.ListArray.from_arrays(offsets, entries, mask=values.is_null())
 
 
-def _without_nulls(one: Field, elements: pa.Array) -> None:
+def _without_nulls(field: Field, elements: pa.Array) -> None:
     if elements.null_count:
-        raise ValueError(f"{one.name} has a NULL inside, which Protobuf cannot have")
+        raise ValueError(f"{field.name} has a NULL inside, which Protobuf cannot have")
 
 
-def _is_number(one: Field) -> bool:
-    return WIRE_OF[one.kind] != LENGTH and one.message is None
+def _is_number(field: Field) -> bool:
+    return WIRE_OF[field.kind] != LENGTH and field.message is None
 
 
-def _bodies(one: Field, values: pa.Array) -> tuple[pa.BinaryArray, np.ndarray | None]:
+def _bodies(field: Field, values: pa.Array) -> tuple[pa.BinaryArray, np.ndarray | None]:
     """Return the values after the tags (anything for NULL), and which are zero, if they have a zero value."""
-    message = one.message
+    message = field.message
     if message is not None and message.form in (Form.TIMESTAMP, Form.DURATION):
         return _sized(_time(message, values)), None
     if message is not None and message.form is Form.WRAPPER:
         return _sized(encode(message, pa.StructArray.from_arrays([values], [message.fields[0].name]))), None
     if message is not None:
         return _sized(encode(message, values)), None
-    if one.kind in ("string", "bytes"):
-        texts = pc.fill_null(values, "" if one.kind == "string" else b"")
-        found = texts.cast(pa.binary())
-        return _sized(found), np.diff(_offsets(found)) == 0
-    return _numbers(one.kind, _of_names(one, values) if one.kind == "enum" else values)
+    if field.kind in ("string", "bytes"):
+        texts = pc.fill_null(values, "" if field.kind == "string" else b"")
+        bodies = texts.cast(pa.binary())
+        return _sized(bodies), np.diff(_offsets(bodies)) == 0
+    return _numbers(field.kind, _of_names(field, values) if field.kind == "enum" else values)
 
 
-def _of_names(one: Field, values: pa.Array) -> pa.Array:
+def _of_names(field: Field, values: pa.Array) -> pa.Array:
     """Return the numbers of the names of an enum; digits stand for a number without a name."""
-    numbers = {name: number for number, name in one.names.items()}
+    numbers = {name: number for number, name in field.names.items()}
     given = pc.dictionary_encode(pc.fill_null(values, next(iter(numbers))))
-    known = [numbers[text] if text in numbers else int(text) for text in given.dictionary.to_pylist()]
-    found = pa.array(known, pa.int64()).take(given.indices)
-    return pc.if_else(values.is_null(), pa.scalar(0, pa.int64()), found)
+    values_of_names = [numbers[text] if text in numbers else int(text) for text in given.dictionary.to_pylist()]
+    taken = pa.array(values_of_names, pa.int64()).take(given.indices)
+    return pc.if_else(values.is_null(), pa.scalar(0, pa.int64()), taken)
 
 
 def _numbers(kind: str, values: pa.Array) -> tuple[pa.BinaryArray, np.ndarray]:
@@ -133,12 +133,12 @@ def _time(message: Message, values: pa.Array) -> pa.BinaryArray:
         seconds = np.sign(micros) * (np.abs(micros) // SECOND)
         rest = micros - seconds * SECOND
     parts = [pa.array(seconds), pa.array((rest * _NANOS).astype(np.int32))]
-    return encode(message, pa.StructArray.from_arrays(parts, [one.name for one in message.fields]))
+    return encode(message, pa.StructArray.from_arrays(parts, [field.name for field in message.fields]))
 
 
-def _tagged(one: Field, wire: int, bodies: pa.BinaryArray) -> pa.BinaryArray:
+def _tagged(field: Field, wire: int, bodies: pa.BinaryArray) -> pa.BinaryArray:
     """Return bodies after the tag of their field."""
-    data, _ = written_varints(np.array([one.number << 3 | wire], np.uint64))
+    data, _ = written_varints(np.array([field.number << 3 | wire], np.uint64))
     return pc.binary_join_element_wise(pa.scalar(data.tobytes(), pa.binary()), bodies, _EMPTY)
 
 
@@ -157,10 +157,10 @@ def _grouped(elements: pa.BinaryArray, ends: np.ndarray) -> pa.BinaryArray:
     )
 
 
-def _offsets(found: pa.BinaryArray) -> np.ndarray:
-    if not len(found):
+def _offsets(column: pa.BinaryArray) -> np.ndarray:
+    if not len(column):
         return np.zeros(1, np.int32)
-    return np.frombuffer(found.buffers()[1], np.int32)[found.offset : found.offset + len(found) + 1]
+    return np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
 
 
 def _binary(offsets: np.ndarray, data: np.ndarray) -> pa.BinaryArray:

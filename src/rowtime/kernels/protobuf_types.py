@@ -93,11 +93,11 @@ class Message:
     @cached_property
     def oneofs(self) -> dict[int, list[Field]]:
         """Return the members of each oneof with several."""
-        found: dict[int, list[Field]] = {}
-        for one in self.fields:
-            if one.oneof >= 0:
-                found.setdefault(one.oneof, []).append(one)
-        return {number: members for number, members in found.items() if len(members) > 1}
+        by_number: dict[int, list[Field]] = {}
+        for member in self.fields:
+            if member.oneof >= 0:
+                by_number.setdefault(member.oneof, []).append(member)
+        return {number: members for number, members in by_number.items() if len(members) > 1}
 
 
 @dataclass(frozen=True)

@@ -23,45 +23,45 @@ def numbers_of(kind: str, memory: Memory, at: np.ndarray, more: np.ndarray) -> n
     """Return the numbers of tokens, in the type of the kind; uint64 and fixed64 stay unsigned."""
     match kind:
         case "float" | "fixed32" | "sfixed32":
-            found = memory.words[at].astype(np.uint32)  # the lower half
+            bits = memory.words[at].astype(np.uint32)  # the lower half
         case "double" | "fixed64" | "sfixed64":
-            found = np.ascontiguousarray(memory.words[at])
+            bits = np.ascontiguousarray(memory.words[at])
         case _:
-            found = more.astype(np.uint64)
-    return _typed(kind, found)
+            bits = more.astype(np.uint64)
+    return _typed(kind, bits)
 
 
-def _typed(kind: str, found: np.ndarray) -> np.ndarray:  # noqa: PLR0911 - one per kind
+def _typed(kind: str, bits: np.ndarray) -> np.ndarray:  # noqa: PLR0911 - one per kind
     match kind:
         case "int32" | "enum" | "sfixed32":
-            return found.astype(np.uint32).view(np.int32)
+            return bits.astype(np.uint32).view(np.int32)
         case "int64" | "sfixed64":
-            return found.astype(np.int64)
+            return bits.astype(np.int64)
         case "uint32" | "fixed32":
-            return found.astype(np.uint32).astype(np.int64)
+            return bits.astype(np.uint32).astype(np.int64)
         case "sint32":
-            return unzigzag(found.astype(np.uint32))
+            return unzigzag(bits.astype(np.uint32))
         case "sint64":
-            return unzigzag(found)
+            return unzigzag(bits)
         case "bool":
-            return found.astype(bool)
+            return bits.astype(bool)
         case "float" | "double":
-            return found.view(np.float32 if kind == "float" else np.float64)
-    return found
+            return bits.view(np.float32 if kind == "float" else np.float64)
+    return bits
 
 
 def packed_values(
-    one: Field, memory: Memory, starts: np.ndarray, ends: np.ndarray
+    field: Field, memory: Memory, starts: np.ndarray, ends: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the numbers of packed fields: their places, their fields, the numbers; and which fields are broken."""
     sizes, broken = ends - starts, np.zeros(len(starts), bool)
-    width = {FIXED32: 4, FIXED64: 8}.get(one.wire)
+    width = {FIXED32: 4, FIXED64: 8}.get(field.wire)
     if width is not None:
         broken = sizes % width != 0
         counts = np.where(broken, 0, sizes // width)
         which = np.repeat(np.arange(len(starts)), counts)
         places = starts[which] + width * (np.arange(len(which)) - _before(counts)[which])
-        return places, which, numbers_of(one.kind, memory, places, places), broken
+        return places, which, numbers_of(field.kind, memory, places, places), broken
     which = np.repeat(np.arange(len(starts)), sizes)
     flat = starts[which] + np.arange(len(which)) - _before(sizes)[which]
     stops = memory.bytes[flat] < 0x80  # noqa: PLR2004 - the continuation bit
@@ -70,7 +70,7 @@ def packed_values(
     places, which = flat[first], which[first]
     values, _, good = read_varints(memory, places, ends[which])
     broken[which[~good]] = True
-    return places, which, numbers_of(one.kind, memory, places, values), broken
+    return places, which, numbers_of(field.kind, memory, places, values), broken
 
 
 def _before(sizes: np.ndarray) -> np.ndarray:
@@ -78,15 +78,15 @@ def _before(sizes: np.ndarray) -> np.ndarray:
     return before
 
 
-def defaults_of(one: Field, count: int, kind: np.dtype) -> np.ndarray:
+def defaults_of(field: Field, count: int, kind: np.dtype) -> np.ndarray:
     """Return the value of a missing field, ``count`` times."""
-    return np.full(count, 0 if one.default is None else one.default, kind)
+    return np.full(count, 0 if field.default is None else field.default, kind)
 
 
-def arrow_of(one: Field, values: np.ndarray, absent: np.ndarray | None) -> pa.Array:
+def arrow_of(field: Field, values: np.ndarray, absent: np.ndarray | None) -> pa.Array:
     """Return numbers as Arrow arrays, NULL where ``absent``."""
-    if one.kind == "enum":
-        return _named(one.names, values, absent)
+    if field.kind == "enum":
+        return _named(field.names, values, absent)
     if values.dtype == np.uint64:
         return _decimals(values, absent)
     return pa.array(values, mask=absent)
@@ -94,9 +94,9 @@ def arrow_of(one: Field, values: np.ndarray, absent: np.ndarray | None) -> pa.Ar
 
 def _named(names: Mapping[int, str], values: np.ndarray, absent: np.ndarray | None) -> pa.Array:
     """Return numbers of an enum as names; one without a name is its digits."""
-    known = np.array(sorted(names), np.int32)
-    other = np.setdiff1d(values, known)
-    numbers = np.concatenate([known, other])
+    listed = np.array(sorted(names), np.int32)
+    other = np.setdiff1d(values, listed)
+    numbers = np.concatenate([listed, other])
     order = np.argsort(numbers)
     texts = pa.array([names.get(number, str(number)) for number in numbers[order].tolist()], pa.string())
     return texts.take(pa.array(np.searchsorted(numbers[order], values), mask=absent))

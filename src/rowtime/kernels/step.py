@@ -28,5 +28,5 @@ def step_limit(times: Times, known: Flags, mark: int, previous: int, limits: Lim
     late = known & ~early & (times < running[:-1] - limits.late)
     result = np.select([early, late], [EARLY, LATE], OK).astype(np.int8)
     last = int(shown[-1]) if len(shown) else previous
-    found = Guarded(result, running[:-1], running[1:], int(running[-1]), bool(running[-1] > BEGINNING))
-    return found, last
+    guarded = Guarded(result, running[:-1], running[1:], int(running[-1]), bool(running[-1] > BEGINNING))
+    return guarded, last

@@ -46,21 +46,21 @@ class Timeline:
 
     def passing(self, every: int) -> Timeline:
         """Return only the advances that reach or pass a multiple of ``every``, without the end."""
-        known = np.concatenate([[self.before], self.values])
-        crosses = (known[1:] // every > known[:-1] // every) & (self.values < END)
+        bounds = np.concatenate([[self.before], self.values])
+        crosses = (bounds[1:] // every > bounds[:-1] // every) & (self.values < END)
         return replace(self, positions=self.positions[crosses], values=self.values[crosses])
 
     def at(self, rows: np.ndarray) -> np.ndarray:
         """Return the bound in force before each row."""
-        known = np.concatenate([[self.before], self.values])
-        found: np.ndarray = known[np.searchsorted(self.positions, rows, side="left")]
-        return found
+        values = np.concatenate([[self.before], self.values])
+        bounds: np.ndarray = values[np.searchsorted(self.positions, rows, side="left")]
+        return bounds
 
     def next(self, rows: np.ndarray, unknown: int) -> np.ndarray:
         """Return the first strict advance after each row; ``unknown`` if this tick has none."""
-        known = np.concatenate([self.values, [unknown]])
-        found: np.ndarray = known[np.searchsorted(self.positions, rows, side="left")]
-        return found
+        values = np.concatenate([self.values, [unknown]])
+        bounds: np.ndarray = values[np.searchsorted(self.positions, rows, side="left")]
+        return bounds
 
 
 def advances(

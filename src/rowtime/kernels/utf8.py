@@ -14,33 +14,33 @@ _MOST = {0xED: 0x9F, 0xF4: 0x8F}
 """By the first byte: the greatest second one before surrogates and too great numbers."""
 
 
-def as_texts(found: pa.BinaryArray) -> tuple[pa.StringArray, np.ndarray | None]:
+def as_texts(column: pa.BinaryArray) -> tuple[pa.StringArray, np.ndarray | None]:
     """Return bytes as texts, and which of them are invalid (their texts are empty then); ``None`` if all are valid."""
-    offsets, data = _parts(found)
+    offsets, data = _parts(column)
     if not len(data) or data.max() < _ASCII:
-        return _texts(found), None
-    texts = _texts(found)
+        return _texts(column), None
+    texts = _texts(column)
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
         wrong = _wrong(data, offsets)
         none = pa.array([None, b""], pa.binary()).take(pa.array(np.where(wrong, 1, 0)))
-        return _texts(pa.compute.if_else(pa.array(wrong), none, found)), wrong
+        return _texts(pa.compute.if_else(pa.array(wrong), none, column)), wrong
     return texts, None
 
 
-def _parts(found: pa.BinaryArray) -> tuple[np.ndarray, np.ndarray]:
+def _parts(column: pa.BinaryArray) -> tuple[np.ndarray, np.ndarray]:
     """Return the places of the elements, from zero, and their bytes."""
-    offsets = np.frombuffer(found.buffers()[1], np.int32)[found.offset : found.offset + len(found) + 1]
-    if not len(found):
+    offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
+    if not len(column):
         return np.zeros(1, np.int32), np.zeros(0, np.uint8)
-    held = found.buffers()[2]
+    held = column.buffers()[2]
     data = np.frombuffer(held, np.uint8) if held is not None else np.zeros(0, np.uint8)
     return offsets - offsets[0], data[offsets[0] : offsets[-1]]
 
 
-def _texts(found: pa.BinaryArray) -> pa.StringArray:
-    return found.view(pa.string())
+def _texts(column: pa.BinaryArray) -> pa.StringArray:
+    return column.view(pa.string())
 
 
 def _wrong(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rowtime.kernels import collated
 from rowtime.kernels.exact import LIMB, carried, coded, decimal_sums, fitting_averages, limbs, numbers, whole_sums
-from rowtime.kernels.frames import Frames, Ints, Known, Parts, folded, summed
+from rowtime.kernels.frames import Flags, Frames, Ints, Parts, folded, summed
 from rowtime.kernels.identity import numbered
 
 Table = Mapping[str, pa.Array]
@@ -52,7 +52,7 @@ def _floating(argument: pa.Array) -> pa.Array:
     return argument.cast(pa.float64(), safe=False)
 
 
-def _shown(values: NDArray[Any], known: Known) -> pa.Array:
+def _shown(values: NDArray[Any], known: Flags) -> pa.Array:
     return pa.array(values, mask=~known)
 
 
@@ -97,12 +97,12 @@ class Sum:
         """The parts of frames."""
         total, kind = parts["s"], parts["s"].type
         if pa.types.is_decimal(kind):
-            made = decimal_sums(total, frames)
+            sums = decimal_sums(total, frames)
         elif pa.types.is_floating(kind):
-            made = pa.array(float_sums(np.asarray(total), frames))
+            sums = pa.array(float_sums(np.asarray(total), frames))
         else:
-            made = pa.array(whole_sums(numbers(total), frames))
-        return {"s": made, "n": pa.array(summed(numbers(parts["n"]), frames))}
+            sums = pa.array(whole_sums(numbers(total), frames))
+        return {"s": sums, "n": pa.array(summed(numbers(parts["n"]), frames))}
 
     def value(self, parts: Table) -> Table:
         """The result of frames."""
@@ -165,14 +165,14 @@ class Extreme:
 
     def fold(self, parts: Table, frames: Frames) -> Table:
         """The parts of frames."""
-        known = counts(parts["v"])
-        made, edge = coded(parts["v"]), np.iinfo(np.int64)
+        filled = counts(parts["v"])
+        ranked, edge = coded(parts["v"]), np.iinfo(np.int64)
         empty = edge.min if self.greatest else edge.max
-        codes = np.where(known > 0, made.codes, empty)
+        codes = np.where(filled > 0, ranked.codes, empty)
         further = np.maximum if self.greatest else np.minimum
         (best,) = folded((codes,), frames, lambda one, other: (further(one[0], other[0]),), (empty,))
-        has_values = summed(known, frames) > 0
-        return {"v": made.back(np.where(has_values, best, 0), has_values)}
+        has_values = summed(filled, frames) > 0
+        return {"v": ranked.back(np.where(has_values, best, 0), has_values)}
 
     def value(self, parts: Table) -> Table:
         """The result of frames."""
@@ -230,8 +230,8 @@ class Decayed:
     def fold(self, parts: Table, frames: Frames) -> Table:
         """The parts of frames."""
         columns = np.asarray(parts["s"]), np.asarray(parts["w"]), np.asarray(parts["t"]).astype(np.int64)
-        made = folded(columns, frames, self._joined, (0.0, 0.0, np.iinfo(np.int64).min // 2))
-        return dict(zip("swt", map(pa.array, made), strict=True))
+        columns_of = folded(columns, frames, self._joined, (0.0, 0.0, np.iinfo(np.int64).min // 2))
+        return dict(zip("swt", map(pa.array, columns_of), strict=True))
 
     def _joined(self, one: Parts, other: Parts) -> Parts:
         (total, weight, at), (more, added, later) = one, other
@@ -257,15 +257,15 @@ class Nth:
 
     def seeds(self, argument: pa.Array, times: Ints) -> Table:  # noqa: ARG002
         """The parts of rows."""
-        there = counts(argument) if self.ignore_nulls else np.ones(len(argument), np.int64)
-        return {"v": argument, "c": pa.array(there)}
+        present = counts(argument) if self.ignore_nulls else np.ones(len(argument), np.int64)
+        return {"v": argument, "c": pa.array(present)}
 
     def fold(self, parts: Table, frames: Frames) -> Table:
         """The parts of frames."""
-        index, there, number = self._chosen(numbers(parts["c"]), frames)
-        return {"v": parts["v"].take(pa.array(index, mask=~there)), "c": pa.array(number)}
+        index, has_value, number = self._chosen(numbers(parts["c"]), frames)
+        return {"v": parts["v"].take(pa.array(index, mask=~has_value)), "c": pa.array(number)}
 
-    def _chosen(self, count: Ints, frames: Frames) -> tuple[Ints, Known, Ints]:
+    def _chosen(self, count: Ints, frames: Frames) -> tuple[Ints, Flags, Ints]:
         """Return the element of each frame, whether there is one, and how many rows of the frame count.
 
         A head counts for several rows: it has the value of its n-th, or of its last one.
@@ -298,10 +298,10 @@ class Distinct(Counting):
         beginning and subtracts it at their end.
         """
         column = parts["v"]
-        known = np.flatnonzero(np.asarray(pc.is_valid(column)))
-        before = _previous(numbered(column)[known], known)
-        begins = np.maximum(np.searchsorted(frames.hi, known, "right"), np.searchsorted(frames.lo, before, "right"))
-        ends = np.searchsorted(frames.lo, known, "right")
+        places = np.flatnonzero(np.asarray(pc.is_valid(column)))
+        before = _previous(numbered(column)[places], places)
+        begins = np.maximum(np.searchsorted(frames.hi, places, "right"), np.searchsorted(frames.lo, before, "right"))
+        ends = np.searchsorted(frames.lo, places, "right")
         some, count = ends > begins, len(frames.lo) + 1
         steps = np.bincount(begins[some], minlength=count) - np.bincount(ends[some], minlength=count)
         return {"n": pa.array(np.cumsum(steps)[: count - 1])}
@@ -311,9 +311,9 @@ def _previous(codes: NDArray[Any], places: Ints) -> Ints:
     """Return for each place the previous one with the same code; -1 if there is none."""
     order = np.argsort(codes, kind="stable")
     same = np.flatnonzero(codes[order][1:] == codes[order][:-1])
-    found = np.full(len(places), -1, np.int64)
-    found[order[same + 1]] = places[order[same]]
-    return found
+    previous = np.full(len(places), -1, np.int64)
+    previous[order[same + 1]] = places[order[same]]
+    return previous
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from rowtime.core.columns import AT, DUE, KEY_HASH, POSITION, RANGE_VALUE
 from rowtime.kernels import collated
 from rowtime.kernels.exact import Overflow, limbs, numbers
-from rowtime.kernels.frames import Frames, Ints, Known, Layout, by_range, by_rows, layout, sessions
+from rowtime.kernels.frames import Flags, Frames, Ints, Layout, by_range, by_rows, layout, sessions
 from rowtime.kernels.identity import numbered, together
 from rowtime.kernels.window_functions import Avg, Decayed, Distinct, Extreme, Function, Spread, Sum, Table
 
@@ -46,10 +46,10 @@ class Frame:
     def over(self, rows: Layout, values: Ints) -> Frames:
         """Return the frames of the new rows."""
         if self.by_range:
-            found = by_range(rows, values, self.lower, self.upper)
+            frames = by_range(rows, values, self.lower, self.upper)
         else:
-            found = by_rows(rows, self.lower, self.upper)
-        return found if self.own else Frames(np.minimum(found.lo, rows.at), np.minimum(found.hi, rows.at))
+            frames = by_rows(rows, self.lower, self.upper)
+        return frames if self.own else Frames(np.minimum(frames.lo, rows.at), np.minimum(frames.hi, rows.at))
 
 
 @dataclass(frozen=True)
@@ -117,13 +117,13 @@ class Windows:
 def lasting(keys: Sequence[str], rows: pa.Table, number: int, span: int | None) -> pa.Table:
     """Return, of rows in stream order, the last ``number`` of each key, and those up to ``span`` before its last."""
     codes = ranks([[rows[key]] for key in keys], rows.num_rows)
-    made = layout(codes, 0, rows.num_rows)
-    ends = np.repeat(made.ends, made.ends - made.begins)
+    laid = layout(codes, 0, rows.num_rows)
+    ends = np.repeat(laid.ends, laid.ends - laid.begins)
     wanted = np.arange(rows.num_rows) >= ends - number
     if span is not None:
-        values = np.asarray(whole(rows[RANGE_VALUE if RANGE_VALUE in rows.column_names else AT]))[made.order]
+        values = np.asarray(whole(rows[RANGE_VALUE if RANGE_VALUE in rows.column_names else AT]))[laid.order]
         wanted |= values >= values[ends - 1] - span
-    return rows.take(pa.array(np.sort(made.order[wanted])))
+    return rows.take(pa.array(np.sort(laid.order[wanted])))
 
 
 def newest(rows: pa.Table) -> pa.Table:
@@ -145,10 +145,10 @@ def renewed(windows: Windows, heads: pa.Table, fresh: pa.Table) -> pa.Table:
             and pa.types.is_int64(fresh[call.argument].type)
         ):
             sums = limbs(numbers(whole(heads[old]).cast(pa.int64(), safe=False)))
-            for part, made in zip((f"{call.name}.l", f"{call.name}.h"), sums, strict=True):
+            for part, total in zip((f"{call.name}.l", f"{call.name}.h"), sums, strict=True):
                 kept = whole(heads[part]) if part in heads.column_names else pa.nulls(heads.num_rows, pa.int64())
                 heads = heads.drop_columns([part] if part in heads.column_names else [])
-                heads = heads.append_column(part, pc.coalesce(kept, pa.array(made)))
+                heads = heads.append_column(part, pc.coalesce(kept, pa.array(total)))
             heads = heads.drop_columns([old])
     return heads
 
@@ -173,15 +173,15 @@ class Computation:
             heads, kept, codes = _latest(heads, kept, fresh, codes)
         self.heads = heads
         columns = [POSITION, AT, RANGE_VALUE, *windows.keys, KEY_HASH, DUE, *windows.arguments]
-        known = [name for name in columns if name in fresh.column_names]
-        rows = [part.select(known) for part in (kept, fresh) if part is not None]
+        names = [name for name in columns if name in fresh.column_names]
+        rows = [part.select(names) for part in (kept, fresh) if part is not None]
         self.rows = (pa.concat_tables(rows) if len(rows) > 1 else rows[0]).combine_chunks()
         self.times = np.asarray(whole(self.rows[AT]))
         if windows.expires is not None:
             before = [] if heads is None else [np.asarray(whole(heads[AT]))]
             codes = sessions(codes, np.concatenate([*before, self.times]), windows.expires)
         self.layout = layout(codes, 0 if heads is None else heads.num_rows, fresh.num_rows)
-        self.order = np.asarray(whole(self.rows[RANGE_VALUE])) if RANGE_VALUE in known else self.times
+        self.order = np.asarray(whole(self.rows[RANGE_VALUE])) if RANGE_VALUE in names else self.times
 
     def answer(self) -> Answer:
         """Compute every call."""
@@ -193,11 +193,11 @@ class Computation:
         for call in self.windows.calls:
             parts = self._parts(call)
             try:
-                made = call.function.value(call.function.fold(parts, frames[call.frame]))
+                columns = call.function.value(call.function.fold(parts, frames[call.frame]))
             except Overflow as wrong:
                 beyond.append(Overflow(str(wrong), np.asarray(self._in_order(pa.array(wrong.beyond))), call.name))
                 continue
-            values.update({f"{call.name}{part}": self._in_order(column) for part, column in made.items()})
+            values.update({f"{call.name}{part}": self._in_order(column) for part, column in columns.items()})
             if call.running:
                 state = call.function.fold(parts, Frames(self.layout.begins, suffix))
                 states.update({f"{call.name}.{part}": column for part, column in state.items()})
@@ -207,7 +207,7 @@ class Computation:
 
     def _first_of(self, beyond: Sequence[Overflow]) -> Overflow:
         """Return, for the first row of each key with a sum or average that overflows, those of one call."""
-        wanted = np.logical_or.reduce([one.beyond for one in beyond])
+        wanted = np.logical_or.reduce([overflow.beyond for overflow in beyond])
         codes = np.asarray(self._in_order(pa.array(self.layout.code[self.layout.at])))
         places = np.flatnonzero(wanted)
         first = np.zeros(len(wanted), np.bool_)
@@ -278,7 +278,7 @@ class Computation:
             pa.array(moved)
         )
 
-    def _renewed(self, marks: dict[str, Ints], moved: Known, suffix: Ints) -> Known:
+    def _renewed(self, marks: dict[str, Ints], moved: Flags, suffix: Ints) -> Flags:
         """Keep a valid head again, because its key lives on."""
         stands = ~moved & (suffix > self.layout.begins)
         if self.heads is not None:
@@ -337,8 +337,8 @@ def ranks(keys: Sequence[Sequence[pa.ChunkedArray]], count: int) -> Ints:
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array."""
-    found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
 
 
 def takes(function: Function, kind: str) -> bool:

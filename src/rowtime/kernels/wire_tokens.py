@@ -56,26 +56,26 @@ def scan(spans: Spans, numbers: np.ndarray, depth: int, few: int = FEW) -> tuple
     ``depth``: how deep messages or groups may be nested there.
     """
     memory, starts, ends = spans
-    found = _Found(len(starts))
+    collected = _Collected(len(starts))
     rows = np.flatnonzero(starts < ends)
     at, end = starts[rows], ends[rows]
     while len(rows) > few:
         tags, at, good = read_varints(memory, at, end, SHORT)
         good &= (tags <= _MOST_TAG) & (tags > _WIRE)  # 0 is not a valid number
         if not good.all():
-            found.bad[rows[~good]] = True
+            collected.bad[rows[~good]] = True
             rows, at, end, tags = rows[good], at[good], end[good], tags[good]
-        after, good = _step(found, rows, at, end, _Step(memory, tags, numbers, depth))
-        found.bad[rows[~good]] = True
+        after, good = _step(collected, rows, at, end, _Step(memory, tags, numbers, depth))
+        collected.bad[rows[~good]] = True
         on = good & (after < end)
         rows, at, end = (rows, after, end) if on.all() else (rows[on], after[on], end[on])
-    known = {*numbers.tolist()}
+    wanted = {*numbers.tolist()}
     for row, begin, stop in zip(rows.tolist(), at.tolist(), end.tolist(), strict=True):
         try:
-            _one(memory.view, begin, stop, found.single(row, known), depth)
+            _one(memory.view, begin, stop, collected.single(row, wanted), depth)
         except CutOff:
-            found.bad[row] = True
-    return found.tokens(), found.bad
+            collected.bad[row] = True
+    return collected.tokens(), collected.bad
 
 
 class _Step(NamedTuple):
@@ -85,7 +85,7 @@ class _Step(NamedTuple):
     depth: int
 
 
-class _Found:
+class _Collected:
     """The values found so far."""
 
     def __init__(self, count: int) -> None:
@@ -96,8 +96,8 @@ class _Found:
     def add(self, tag: int, tokens: Tokens) -> None:
         self._parts.setdefault(tag, []).append(tokens)
 
-    def single(self, row: int, known: set[int]) -> _Single:
-        return _Single(row, known, self._singles)
+    def single(self, row: int, wanted: set[int]) -> _Single:
+        return _Single(row, wanted, self._singles)
 
     def tokens(self) -> Mapping[int, Tokens]:
         for tag, items in self._singles.items():
@@ -122,7 +122,7 @@ class _Single(NamedTuple):
 def _in_order(parts: list[Tokens]) -> Tokens:
     if len(parts) == 1:
         return parts[0]
-    whole = Tokens(*(np.concatenate(one) for one in zip(*parts, strict=True)))
+    whole = Tokens(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     if (whole.at[1:] > whole.at[:-1]).all():
         return whole
     order = np.argsort(whole.at, kind="stable")
@@ -130,7 +130,7 @@ def _in_order(parts: list[Tokens]) -> Tokens:
 
 
 def _step(
-    found: _Found, rows: np.ndarray, at: np.ndarray, end: np.ndarray, step: _Step
+    collected: _Collected, rows: np.ndarray, at: np.ndarray, end: np.ndarray, step: _Step
 ) -> tuple[np.ndarray, np.ndarray]:
     """Read the value after each tag. Return the places after them, and which are invalid."""
     memory, tags = step.memory, step.tags
@@ -138,19 +138,19 @@ def _step(
         tag = int(tags[0])
         tokens, after, good = _values(memory, at, end, tags, step.depth)
         if np.isin(tag >> 3, step.numbers):
-            found.add(
-                tag, Tokens(rows[good], *(one[good] for one in tokens)) if not good.all() else Tokens(rows, *tokens)
+            collected.add(
+                tag, Tokens(rows[good], *(part[good] for part in tokens)) if not good.all() else Tokens(rows, *tokens)
             )
         return after, good
-    known = np.isin(tags >> np.uint64(3), step.numbers)
-    keys = np.where(known, tags, tags & np.uint64(7))  # for others the wire type is enough
+    wanted = np.isin(tags >> np.uint64(3), step.numbers)
+    keys = np.where(wanted, tags, tags & np.uint64(7))  # for others the wire type is enough
     after, all_good = at.copy(), np.zeros(len(at), bool)
     for key in _distinct(keys):
         mine = np.flatnonzero(keys == key)
         (begin, more), after[mine], good = _values(memory, at[mine], end[mine], tags[mine], step.depth)
         all_good[mine] = good
         if key > _WIRE:
-            found.add(key, Tokens(rows[mine[good]], begin[good], more[good]))
+            collected.add(key, Tokens(rows[mine[good]], begin[good], more[good]))
     return after, all_good
 
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from rowtime.core.columns import ROWTIME
 from rowtime.operators.contract import Operator
-from rowtime.operators.contract.lineage import AGGREGATION, IDENTITY, TRANSFORMATION, Made
-from rowtime.runtime.close_look import asked_of
+from rowtime.operators.contract.lineage import AGGREGATION, IDENTITY, TRANSFORMATION, Derivation
+from rowtime.runtime.close_look import columns_required_of
 
 _RANKS: Final = (IDENTITY, TRANSFORMATION, AGGREGATION)
 _TIME: Final = "rowtime.column"  # the option of a stream that names the rowtime column
@@ -32,34 +32,34 @@ class ColumnLineage:
         key = (node.name, column)
         if key not in self._made:
             self._made[key] = {}
-            found: dict[Place, str] = {}
+            sources: dict[Place, str] = {}
             for place, how in self._below(node, column):
-                found[place] = max(found.get(place, IDENTITY), how, key=_RANKS.index)
-            self._made[key] = found
+                sources[place] = max(sources.get(place, IDENTITY), how, key=_RANKS.index)
+            self._made[key] = sources
         return self._made[key]
 
     def _below(self, node: Operator, column: str) -> Iterator[tuple[Place, str]]:
         if not node.inputs:
             yield from ((place, IDENTITY) for place in _at_source(node, column))
         for number, child in enumerate(node.inputs):
-            made = node.made_from(number, column)
-            if made is None:
-                made = Made([name for name in child.readable() if not name.startswith("__")], TRANSFORMATION)
-            for name in made.columns:
+            source = node.made_from(number, column)
+            if source is None:
+                source = Derivation([name for name in child.readable() if not name.startswith("__")], TRANSFORMATION)
+            for name in source.columns:
                 for place, how in self.made(child, name).items():
-                    yield place, max(how, made.how, key=_RANKS.index)
+                    yield place, max(how, source.how, key=_RANKS.index)
 
     def decides(self, node: Operator) -> Mapping[Place, frozenset[str]]:
         """Return the columns of streams and tables that decide about the rows of an operator, and what they do."""
-        found: dict[Place, set[str]] = {}
+        deciders: dict[Place, set[str]] = {}
         for above in _through(node, set()):
             for number, child in enumerate(above.inputs):
-                asked = above.decided_by(number)
-                names = asked_of(above, number, ()) if asked is None else asked
+                decisive = above.decided_by(number)
+                names = columns_required_of(above, number, ()) if decisive is None else decisive
                 for name in {*names} & {*child.readable(), ROWTIME}:
                     for place in self.made(child, name):
-                        found.setdefault(place, set()).add(above.decides)
-        return {place: frozenset(what) for place, what in found.items()}
+                        deciders.setdefault(place, set()).add(above.decides)
+        return {place: frozenset(what) for place, what in deciders.items()}
 
 
 def _through(node: Operator, seen: set[str]) -> Iterator[Operator]:

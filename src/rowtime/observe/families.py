@@ -152,12 +152,12 @@ def _bound_of(labels: tuple[str, str], bound: int, now: int) -> Iterator[Value]:
 
 def _writers_of(stream: str, clocks: Mapping[str, int]) -> Iterator[Value]:
     yield Value(WRITERS, (stream,), len(clocks))
-    known = {writer: at for writer, at in clocks.items() if BEGINNING < at < END}
-    fastest = max(known.values(), default=BEGINNING)
-    slowest = heapq.nsmallest(NAMED, known.items(), key=lambda one: (one[1], one[0]))
+    finite = {writer: at for writer, at in clocks.items() if BEGINNING < at < END}
+    fastest = max(finite.values(), default=BEGINNING)
+    slowest = heapq.nsmallest(NAMED, finite.items(), key=lambda one: (one[1], one[0]))
     named = sum(fastest - at for _, at in slowest)
     yield from (Value(BEHIND, (stream, writer), (fastest - at) / SECOND) for writer, at in slowest)
-    yield Value(OTHERS_BEHIND, (stream,), (sum(fastest - at for at in known.values()) - named) / SECOND)
+    yield Value(OTHERS_BEHIND, (stream,), (sum(fastest - at for at in finite.values()) - named) / SECOND)
 
 
 def _held(plan: StoredPlan, entry: Mapping[str, Any], now: int) -> Iterator[Value]:
@@ -177,7 +177,7 @@ def _state(entry: Mapping[str, Any]) -> Iterator[Value]:
 
 def _summed(family: Family, parts: Iterable[tuple[str, int]]) -> Iterator[Value]:
     """Sum by operator, for keys ``operator/what``."""
-    found: Counter[str] = Counter()
+    sums: Counter[str] = Counter()
     for key, many in parts:
-        found[key.rsplit("/", 1)[0]] += many
-    return (Value(family, (name,), many) for name, many in found.items())
+        sums[key.rsplit("/", 1)[0]] += many
+    return (Value(family, (name,), many) for name, many in sums.items())

@@ -112,42 +112,42 @@ class Lineage(Observer):
 
     def _dataset(self, name: str, source: tuple[str, Sequence[tuple[str, str]]], run: Run, job: Dataset) -> Dataset:
         secrets = run.engine.program.secrets
-        found = dataset_of(name, source[0], dict(source[1]), self._home, job)
-        return Dataset(secrets.hide(found.namespace), secrets.hide(found.name))
+        dataset = dataset_of(name, source[0], dict(source[1]), self._home, job)
+        return Dataset(secrets.hide(dataset.namespace), secrets.hide(dataset.name))
 
     def _inputs(self, run: Run, job: Dataset) -> list[InputDataset]:
         from openlineage.client.event_v2 import InputDataset  # noqa: PLC0415
         from openlineage.client.facet_v2 import input_statistics_input_dataset as statistics  # noqa: PLC0415
 
-        found = []
+        inputs = []
         for node in _sources(run):
             place = self._dataset(node.name, node.source, run, job)  # type: ignore[attr-defined]  # it reads something
             rows = statistics.InputStatisticsInputDatasetFacet(rowCount=self._rows_in[node.name])
             facets = _schema([(column.name, column.type) for column in node.emits().of_users])
-            found.append(InputDataset(*place, facets=facets, inputFacets={"inputStatistics": rows}))
-        return found
+            inputs.append(InputDataset(*place, facets=facets, inputFacets={"inputStatistics": rows}))
+        return inputs
 
     def _outputs(self, run: Run, job: Dataset) -> list[OutputDataset]:
         from openlineage.client.event_v2 import OutputDataset  # noqa: PLC0415
         from openlineage.client.facet_v2 import output_statistics_output_dataset as statistics  # noqa: PLC0415
 
         places = {node.name: self._dataset(node.name, node.source, run, job) for node in _sources(run)}  # type: ignore[attr-defined]
-        lineage, found = ColumnLineage(), []
+        lineage, outputs = ColumnLineage(), []
         for node in run.engine.program.sinks:
             place = self._dataset(node.name, (node.format, node.options), run, job)
             rows = statistics.OutputStatisticsOutputDatasetFacet(rowCount=self._rows_out[node.name])
             rowtime = [(node.rowtime, "TIMESTAMP")] if node.rowtime else []
             written = zip(node.emits().names, run.engine.types.of(node), strict=True)
             facets = _schema([*rowtime, *written]) | {"columnLineage": _columns(node, lineage, places)}
-            found.append(OutputDataset(*place, facets=facets, outputFacets={"outputStatistics": rows}))
-        return found
+            outputs.append(OutputDataset(*place, facets=facets, outputFacets={"outputStatistics": rows}))
+        return outputs
 
 
-def lineage_of(asked: Literal[True] | Client | None, home: Home) -> Lineage | None:
+def lineage_of(client: Literal[True] | Client | None, home: Home) -> Lineage | None:
     """Return the sender for a run: by OpenLineage's configuration, with a client, or none."""
-    if not asked:
+    if not client:
         return None
-    return Lineage(home, None if asked is True else asked)
+    return Lineage(home, None if client is True else client)
 
 
 def job_of(run: Run) -> Dataset:
@@ -190,10 +190,10 @@ def _columns(node: Sink, lineage: ColumnLineage, places: Mapping[str, Dataset]) 
         how = [facets.Transformation(kind, subtype) for subtype in subtypes]
         return facets.InputField(*places[place[0]], place[1], how)
 
-    made = {name: lineage.made(node, ROWTIME if name == node.rowtime else name) for name in node.columns}
+    sources = {name: lineage.made(node, ROWTIME if name == node.rowtime else name) for name in node.columns}
     fields = {
         name: facets.Fields([field(place, "DIRECT", [how]) for place, how in sorted(of.items())])
-        for name, of in made.items()
+        for name, of in sources.items()
     }
     decides = sorted(lineage.decides(node).items())
     return facets.ColumnLineageDatasetFacet(fields, [field(place, "INDIRECT", sorted(what)) for place, what in decides])

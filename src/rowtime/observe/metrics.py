@@ -83,20 +83,20 @@ class Metrics(Observer):
         place = str(run.engine.checkpoint.folder).rstrip("/")
         name = place.rpartition("/")[2]
         with self._turn:
-            taken = {known.pipeline for known in self._runs.values()}
+            taken = {counters.pipeline for counters in self._runs.values()}
             self._runs[run.run_id] = _Figures(run, place if name in taken else name)
 
     def ticked(self, run: Run, report: TickReport, progress: Mapping[str, Any]) -> None:  # noqa: ARG002
         """Count a tick."""
-        cost, found = report.cost, self._runs[run.run_id]
+        cost, counters = report.cost, self._runs[run.run_id]
         with self._turn:
-            found.rows_in.update(cost.rows_in)
+            counters.rows_in.update(cost.rows_in)
             for part, spent in cost.milliseconds.items():
-                found.milliseconds[part] += spent  # type: ignore[assignment]  # a Counter takes fractions
-            found.counts.update(
+                counters.milliseconds[part] += spent  # type: ignore[assignment]  # a Counter takes fractions
+            counters.counts.update(
                 {families.TICKS: 1, families.JOBS: cost.jobs, families.FILES: cost.files, families.BYTES: cost.size}
             )
-            found.failed = 0
+            counters.failed = 0
 
     def failed(self, run: Run, retries: Retries) -> None:
         """Count a failed attempt."""
@@ -123,21 +123,24 @@ class Metrics(Observer):
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415 - an extra
 
         kinds = {COUNTER: CounterMetricFamily, families.GAUGE: GaugeMetricFamily}
-        made = {one: kinds[one.kind](one.name, one.meaning, labels=one.all_labels) for one in families.FAMILIES}
+        metrics = {
+            family: kinds[family.kind](family.name, family.meaning, labels=family.all_labels)
+            for family in families.FAMILIES
+        }
         with self._turn:
-            found = [(known.pipeline, value) for known in self._runs.values() for value in known.values()]
-        for pipeline, value in found:
-            made[value.family].add_metric([*map(_shown, (pipeline, *value.labels))], value.value)
-        return [metric for metric in made.values() if metric.samples]
+            values = [(counters.pipeline, value) for counters in self._runs.values() for value in counters.values()]
+        for pipeline, value in values:
+            metrics[value.family].add_metric([*map(_shown, (pipeline, *value.labels))], value.value)
+        return [metric for metric in metrics.values() if metric.samples]
 
 
-def metrics_at(asked: int | str | Metrics) -> Metrics:
+def metrics_at(address: int | str | Metrics) -> Metrics:
     """Return the metrics for a run: at a port of this machine, at ``host:port``, or in an existing object."""
-    if isinstance(asked, Metrics):
-        return asked
-    host, _, port = str(asked).rpartition(":")
+    if isinstance(address, Metrics):
+        return address
+    host, _, port = str(address).rpartition(":")
     if not port.isdigit() or int(port) > 65_535:  # noqa: PLR2004 - the last possible port
-        raise refuse("R611", f"{asked} is not a port for metrics", "Give a number, or host:port.")
+        raise refuse("R611", f"{address} is not a port for metrics", "Give a number, or host:port.")
     return Metrics(int(port), host=host.strip("[]") or HERE, own=True)
 
 

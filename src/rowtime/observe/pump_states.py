@@ -32,16 +32,16 @@ def _order(order: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return None if order is None else {"text": order["text"], "at": to_text(order["at"])}
 
 
-def pump_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def pump_lines(status: Mapping[str, Any]) -> Iterator[str]:
     """Return the same as lines of text."""
-    for one in found["pumps"]:
-        by = "in the script" if one["by"] is None else f"by {_order_text(one['by'])}"
-        yield f"{one['pump']}: {'started' if one['runs'] else 'stopped'} {by}"
-    when = "between two ticks" if found["state"] in ("running", "retrying") else "at the next start"
-    for one in found["orders"]["waiting"]:
-        yield f"waits: {_order_text(one)}; it is carried out {when}"
-    if (aside := found["orders"]["refused"]) is not None:
-        yield from (f"refused: {_order_text(aside)}: {one['code']} {one['message']}" for one in aside["problems"])
+    for item in status["pumps"]:
+        by = "in the script" if item["by"] is None else f"by {_order_text(item['by'])}"
+        yield f"{item['pump']}: {'started' if item['runs'] else 'stopped'} {by}"
+    when = "between two ticks" if status["state"] in ("running", "retrying") else "at the next start"
+    for item in status["orders"]["waiting"]:
+        yield f"waits: {_order_text(item)}; it is carried out {when}"
+    if (aside := status["orders"]["refused"]) is not None:
+        yield from (f"refused: {_order_text(aside)}: {item['code']} {item['message']}" for item in aside["problems"])
 
 
 def _order_text(order: Mapping[str, Any]) -> str:

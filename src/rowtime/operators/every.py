@@ -10,9 +10,9 @@ from typing import Final
 from rowtime import operators
 from rowtime.operators.contract import Operator
 
-for _found in pkgutil.walk_packages(operators.__path__, f"{operators.__name__}."):
-    if _found.name != __name__:
-        importlib.import_module(_found.name)
+for _module in pkgutil.walk_packages(operators.__path__, f"{operators.__name__}."):
+    if _module.name != __name__:
+        importlib.import_module(_module.name)
 
 
 def _below(base: type) -> set[type[Operator]]:

@@ -39,10 +39,10 @@ def proof_of(expression: str, columns: Mapping[str, str]) -> Proof:
 
 def facts_of(columns: Mapping[str, str]) -> dict[str, Fact]:
     """Return the facts that definitions give about their columns, by lower-case name; and about ROWTIME."""
-    found = {ROWTIME: ROWTIME_FACT}
+    facts = {ROWTIME: ROWTIME_FACT}
     for name, definition in columns.items():
-        found[name.lower()] = declared(parse_column(f"{name} {definition}"))
-    return found
+        facts[name.lower()] = declared(parse_column(f"{name} {definition}"))
+    return facts
 
 
 def prove_text(expression: str, facts: Mapping[str, Fact]) -> Proof:

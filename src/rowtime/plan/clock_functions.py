@@ -23,18 +23,18 @@ def fixed(program: Program, at: int) -> Program:
     """Return the program with every clock function replaced by the time ``at`` (µs UTC)."""
     if not any(_of_clock(part) for node in program.operators for tree in trees_of(node) for part in tree.walk()):
         return program
-    known: dict[int, Any] = {}  # a node that several operators read stays one node
+    fixed_nodes: dict[int, Any] = {}  # a node that several operators read stays one node
 
-    def value(found: object) -> Any:
-        if isinstance(found, exp.Expr):
-            return found.copy().transform(lambda part: _instant(part, at) if _of_clock(part) else part)
-        if isinstance(found, tuple):
-            return tuple(value(part) for part in found)
-        if not is_dataclass(found) or isinstance(found, type):
-            return found
-        if id(found) not in known:
-            known[id(found)] = replace(found, **{f.name: value(getattr(found, f.name)) for f in fields(found)})
-        return known[id(found)]
+    def value(given: object) -> Any:
+        if isinstance(given, exp.Expr):
+            return given.copy().transform(lambda part: _instant(part, at) if _of_clock(part) else part)
+        if isinstance(given, tuple):
+            return tuple(value(part) for part in given)
+        if not is_dataclass(given) or isinstance(given, type):
+            return given
+        if id(given) not in fixed_nodes:
+            fixed_nodes[id(given)] = replace(given, **{f.name: value(getattr(given, f.name)) for f in fields(given)})
+        return fixed_nodes[id(given)]
 
     return replace(program, sinks=value(program.sinks))
 
@@ -69,6 +69,6 @@ def _instant(part: exp.Expr, at: int) -> exp.Expr:
         text = f"CAST({text} AS TIMESTAMP_NTZ)"
     elif name == "UNIX_TIMESTAMP":
         text = f"unix_timestamp({text})"
-    made = unlocated(parse_expression(text))
-    made.update_positions(part)
-    return made
+    instant = unlocated(parse_expression(text))
+    instant.update_positions(part)
+    return instant

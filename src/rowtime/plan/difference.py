@@ -59,25 +59,25 @@ def owner_of(operator: str, statements: Mapping[str, str]) -> str:
 
 def _owners(program: Program, nodes: Sequence[Operator], statements: Mapping[str, str]) -> dict[str, None]:
     """Return the statements to which operators belong, in their order; for a sink also the stream that it writes to."""
-    found: dict[str, None] = {}
+    owners: dict[str, None] = {}
     for node in nodes:
         sink = program.sink(node.name)
         target = dict(sink.options).get("stream") if sink else None
-        found |= dict.fromkeys(name for name in (owner_of(node.name, statements), target) if name)
-    return found
+        owners |= dict.fromkeys(name for name in (owner_of(node.name, statements), target) if name)
+    return owners
 
 
 def _named(statements: Sequence[Statement]) -> Iterator[tuple[str, str]]:
-    queries = [one for one in statements if isinstance(one, Query)]
-    for one in statements:
-        if isinstance(one, CreatePump):
-            yield pump_name(one), one.text
-        elif isinstance(one, CreateStream) and one.query is not None:
-            yield from ((name, one.text) for name in (one.name.text.lower(), pump_name(pump_of(one))))
-        elif isinstance(one, CreateStream | CreateView | CreateTable):
-            yield one.name.text.lower(), one.text
-        elif isinstance(one, Query):
-            yield "query" if len(queries) == 1 else f"query{queries.index(one) + 1}", one.text
+    queries = [statement for statement in statements if isinstance(statement, Query)]
+    for statement in statements:
+        if isinstance(statement, CreatePump):
+            yield pump_name(statement), statement.text
+        elif isinstance(statement, CreateStream) and statement.query is not None:
+            yield from ((name, statement.text) for name in (statement.name.text.lower(), pump_name(pump_of(statement))))
+        elif isinstance(statement, CreateStream | CreateView | CreateTable):
+            yield statement.name.text.lower(), statement.text
+        elif isinstance(statement, Query):
+            yield "query" if len(queries) == 1 else f"query{queries.index(statement) + 1}", statement.text
 
 
 def _operators(before: Mapping[str, StoredOperator], after: Mapping[str, StoredOperator]) -> str:

@@ -42,19 +42,19 @@ class Drops:
     def _schema(self, statement: sql.DropSchema) -> None:
         schema = statement.name.text.lower()
         named = {"STREAM": {*self.catalog.streams, *self.catalog.names()} - self._others(), **self._kinds}
-        found = [(kind, name) for kind, names in named.items() for name in names if name.startswith(f"{schema}.")]
-        if not found and schema not in self.created and not statement.if_exists:
+        members = [(kind, name) for kind, names in named.items() for name in names if name.startswith(f"{schema}.")]
+        if not members and schema not in self.created and not statement.if_exists:
             hint = f"Write DROP SCHEMA IF EXISTS {schema}, or leave the statement out."
             raise refuse("R103", f"there is no schema {schema}", hint, statement.name.place)
-        if found and not statement.cascade:
-            names = sorted({name for _, name in found})
+        if members and not statement.cascade:
+            names = sorted({name for _, name in members})
             more = ", …" if len(names) > _MOST else ""
             what = f"the schema {schema} is not empty: it has {', '.join(names[:_MOST])}{more}"
             raise refuse("R147", what, f"Write DROP SCHEMA {schema} CASCADE.", statement.name.place)
         self.created.discard(schema)
         if statement.cascade:
             self.schemas.append(schema)
-        for kind, name in found:
+        for kind, name in members:
             self._forget(kind, name)
 
     def _forget(self, kind: str, name: str) -> bool:
@@ -72,13 +72,13 @@ class Drops:
     @property
     def _kinds(self) -> dict[str, dict[str, Any]]:
         """Return the definitions of a script, except streams, by their kind."""
-        found = self.catalog
+        catalog = self.catalog
         return {
-            "VIEW": found.views,
-            "PUMP": found.pumps,
-            "TABLE": found.tables,
-            "FUNCTION": {**found.functions, **found.scalars},
-            "SERVER": found.servers,
+            "VIEW": catalog.views,
+            "PUMP": catalog.pumps,
+            "TABLE": catalog.tables,
+            "FUNCTION": {**catalog.functions, **catalog.scalars},
+            "SERVER": catalog.servers,
         }
 
     def _others(self) -> set[str]:
@@ -87,10 +87,10 @@ class Drops:
     def _not_there(self, kind: str, name: str, place: Place) -> Refused:
         """Return the refusal to drop an object that does not exist."""
         kinds = {"STREAM": self.catalog.streams, **self._kinds}
-        other = next((word for word, named in kinds.items() if word != kind and name in named), None)
-        if other is not None:
-            article = "a" if other != "FUNCTION" else "a table"
-            return refuse("R103", f"{name} is {article} {other.lower()}", f"Write DROP {other} {name}.", place)
+        actual = next((word for word, named in kinds.items() if word != kind and name in named), None)
+        if actual is not None:
+            article = "a" if actual != "FUNCTION" else "a table"
+            return refuse("R103", f"{name} is {article} {actual.lower()}", f"Write DROP {actual} {name}.", place)
         near = suggestion(name, sorted(kinds[kind])) if kinds[kind] else ""
         hint = f"Write DROP {kind} IF EXISTS {name}, or leave the statement out."
         hint = near if near.startswith("Did") else hint
@@ -101,7 +101,7 @@ def names_there(
     statements: Iterable[sql.Statement], catalog: Catalog, functions: Iterable[str]
 ) -> Callable[[str, bool], bool]:
     """Return a test whether the script has such a pump, or (False) such a stream, view, table or function."""
-    made = [s for s in statements if isinstance(s, sql.CreateStream | sql.CreateView | sql.CreateTable)]
-    names = {*functions, *(s.name.text.lower() for s in made)}
+    created = [s for s in statements if isinstance(s, sql.CreateStream | sql.CreateView | sql.CreateTable)]
+    names = {*functions, *(s.name.text.lower() for s in created)}
     pumps = {pump_name(s) for s in statements if isinstance(s, sql.CreatePump)}
     return lambda name, pump: name in pumps if pump else name in names or catalog.stream(name) is not None

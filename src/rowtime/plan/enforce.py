@@ -32,9 +32,9 @@ class Enforcer:
         """Return the operator over inputs that meet every operator's requirements; ``name``: of the query."""
         if id(node) not in self.settled:
             needs = zip(node.inputs, node.requires(), strict=True)
-            made = over(node, [self._met(one, need, name) for one, need in needs])
-            self.settled[id(node)] = node, made
-            self.settled[id(made)] = made, made
+            enforced = over(node, [self._met(child, need, name) for child, need in needs])
+            self.settled[id(node)] = node, enforced
+            self.settled[id(enforced)] = enforced, enforced
         return self.settled[id(node)][1]
 
     def edge(self, node: Operator, need: Requirement, name: str) -> Operator:
@@ -47,10 +47,10 @@ class Enforcer:
         if need.numbers and node.keeps_places and not node.emits().shows_order:
             below = self.edge(node.inputs[0], replace(need, own=False), name)
             return self.edge(over(replace(node, name=self.fresh(node.name)), [below]), need, name)  # type: ignore[type-var]
-        made = Merge(self.fresh(name), node, numbers=need.numbers, origins=need.origins, traced=need.traced)
+        merge = Merge(self.fresh(name), node, numbers=need.numbers, origins=need.origins, traced=need.traced)
         if need.own:
-            self.own[id(made)] = made
-        return made
+            self.own[id(merge)] = merge
+        return merge
 
     def _met(self, node: Operator, need: Requirement, name: str) -> Operator:
         """Return an input that meets the requirement; the merge is as low in its query as the requirement allows."""
@@ -73,5 +73,5 @@ def over(node: Operator, inputs: Sequence[Operator]) -> Operator:
         return pairs.pop(0)[1] if pairs and value is pairs[0][0] else value
 
     of: Any = node
-    made: Operator = replace(of, **{part.name: changed(getattr(node, part.name)) for part in fields(of) if part.init})
-    return made
+    copied: Operator = replace(of, **{part.name: changed(getattr(node, part.name)) for part in fields(of) if part.init})
+    return copied

@@ -209,7 +209,9 @@ def _tree(entries: Mapping[str, Entry], name: str, printed: set[str]) -> list[st
 
 def _lines(entry: Entry) -> Iterator[str]:
     settings = "; ".join(f"{name} {value}" for name, value in entry["with"].items())
-    kept = "; ".join(f"{one['what']}, until {one['until']} (bounded by {one['bounded_by']})" for one in entry["keeps"])
+    kept = "; ".join(
+        f"{state['what']}, until {state['until']} (bounded by {state['bounded_by']})" for state in entry["keeps"]
+    )
     promise = entry["promises"]
     if settings:
         yield f"with      {settings}"

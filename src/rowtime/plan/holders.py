@@ -44,8 +44,8 @@ def _deeper(plan: StoredPlan, clocks: Mapping[str, Mapping[str, int]], name: str
 
 def _merges(plan: StoredPlan, clocks: Mapping[str, Mapping[str, int]], name: str, writer: str) -> bool:
     """Return True if a writer of an operator is not one of its input's: the output merges all writers."""
-    one = plan.operators[name]
-    return one.answers.merges_writers or writer not in clocks.get(one.inputs[0], {})
+    operator = plan.operators[name]
+    return operator.answers.merges_writers or writer not in clocks.get(operator.inputs[0], {})
 
 
 def beneath(plan: StoredPlan, name: str) -> set[str]:
@@ -63,11 +63,11 @@ def since(
     """
     before, clocks = entry.get("since", {}), {name: delta.clocks for name, delta in deltas.items()}
     holding = {key.rsplit("/", 1)[0] for key in segments}
-    found: dict[str, list[int]] = {}
+    known_holders: dict[str, list[int]] = {}
     for node in program.operators:
         if node.name in holding:
             holders = [] if node.holds_itself else [child.name for child in node.inputs]
             _, bound = slowest_of(holders or [node.name], clocks)
-            known = before.get(node.name, [None])
-            found[node.name] = known if known[0] == bound else [bound, now]
-    return found
+            holder = before.get(node.name, [None])
+            known_holders[node.name] = holder if holder[0] == bound else [bound, now]
+    return known_holders

@@ -39,10 +39,10 @@ class Keeper:
 
     def options(self, statement: CreateStream | CreateTable) -> Options:
         """Return the options of a definition as files may hold them: secrets as variables, others with their values."""
-        found = []
+        options = []
         for (name, value), at in zip(statement.options, statement.option_places, strict=True):
             if not secret_spans(name, value):
-                found.append((name, value))
+                options.append((name, value))
                 continue
             start, end = self.text.origin(at.start, at.end)
             written = self.text.written[start : end + 1]
@@ -52,8 +52,8 @@ class Keeper:
             if literal:
                 self.literal |= {variable: filled(value, self.variables) for variable, value in literal.items()}
                 self.cuts.append((start, end + 1, "'" + text.replace("'", "''") + "'"))
-            found.append((name, text))
-        return tuple(found)
+            options.append((name, text))
+        return tuple(options)
 
     def values(self, secrets: Secrets) -> dict[str, str]:
         """Return the values of the script's variables, except those that are secret or part of a secret."""
@@ -71,14 +71,14 @@ class Keeper:
 
 def unknown_secrets(stream: str, options: Options, place: Place) -> list[Problem]:
     """Return problems (R543) for secrets of a stream of the home directory that are not given."""
-    found = []
+    problems = []
     for name, value in options:
         what = f"the option {name} of {stream} holds a secret, which the home directory does not store"
         for start, end in secret_spans(name, value):
             for variable in variables_in(value[start:end]):
                 hint = f"Give it with --set {variable}=…, or define {stream} in this script."
-                found.append(Problem("R543", what, place, hint))
-    return found
+                problems.append(Problem("R543", what, place, hint))
+    return problems
 
 
 def hidden(problems: tuple[Problem, ...], secrets: Secrets) -> tuple[Problem, ...]:

@@ -18,8 +18,8 @@ def paused(plan: StoredPlan, program: Program, taken: Collection[str]) -> dict[s
     """Return the operators of a plan that are paused once a program runs, which continues those ``taken``."""
     others = {*taken, *(node.name for node in program.operators)}
     still: set[str] = set()
-    for name, one in plan.operators.items():  # inputs first
-        if name not in others and all(child in still for child in one.inputs):
+    for name, operator in plan.operators.items():  # inputs first
+        if name not in others and all(child in still for child in operator.inputs):
             still.add(name)
     left, below = [name for name in plan.of_kind(Sink.kind) if _is_stopped(plan, name, program)], set[str]()
     while left:
@@ -27,7 +27,7 @@ def paused(plan: StoredPlan, program: Program, taken: Collection[str]) -> dict[s
         if name not in below:
             below.add(name)
             left += plan.operators[name].inputs
-    return {name: one for name, one in plan.operators.items() if name in still and name in below}
+    return {name: operator for name, operator in plan.operators.items() if name in still and name in below}
 
 
 def _is_stopped(plan: StoredPlan, sink: str, program: Program) -> bool:

@@ -30,8 +30,8 @@ def types_of(query: exp.Query, binder: Binder, name: str) -> list[str]:
     """Return the type of each item but ROWTIME, empty if only Spark knows it; nothing for a list with ``*``."""
     if not isinstance(query, exp.Select) or any(entry.is_star for entry in query.expressions):
         return []
-    found = _PlainTypes(query, binder, name)
-    return [found.of(entry.unalias()) for entry in query.expressions if not is_rowtime_entry(entry)]
+    types = _PlainTypes(query, binder, name)
+    return [types.of(entry.unalias()) for entry in query.expressions if not is_rowtime_entry(entry)]
 
 
 @dataclass
@@ -45,21 +45,21 @@ class _PlainTypes:
 
     def of(self, node: exp.Expr) -> str:
         """Return the type of an expression; empty if it is not known here."""
-        node, found = node.unnest(), ""
+        node, kind = node.unnest(), ""
         match node:
             case exp.Column():
-                found = self._column(node)
+                kind = self._column(node)
             case exp.Cast():
-                found = str(node.args["to"].sql("spark"))
+                kind = str(node.args["to"].sql("spark"))
             case exp.Count():
-                found = "BIGINT"
+                kind = "BIGINT"
             case exp.Sum() | exp.Avg():
-                found = _summed(type(node), self.of(node.this))
+                kind = _summed(type(node), self.of(node.this))
             case exp.Floor() | exp.Ceil() if node.args.get("to") is not None:
-                found = "TIMESTAMP"
+                kind = "TIMESTAMP"
             case exp.Max() | exp.Min() | exp.First() | exp.Last() | exp.Filter() | exp.Window() | Step():
-                found = self.of(node.this)
-        return found
+                kind = self.of(node.this)
+        return kind
 
     def _column(self, column: exp.Column) -> str:
         """Return a column's type, as in a query without groups over the same inputs."""
@@ -78,9 +78,9 @@ class _PlainTypes:
 
 
 def _summed(kind: type[exp.Expr], of: str) -> str:
-    if (found := _DECIMAL.fullmatch(of)) is not None:
+    if (match := _DECIMAL.fullmatch(of)) is not None:
         more, behind = _MORE[kind]
-        return f"DECIMAL({min(int(found[1]) + more, _MOST)}, {min(int(found[2] or 0) + behind, _MOST)})"
+        return f"DECIMAL({min(int(match[1]) + more, _MOST)}, {min(int(match[2] or 0) + behind, _MOST)})"
     if kind_of(of) not in (Kind.INTEGER, Kind.FLOAT):
         return ""
     return "BIGINT" if kind is exp.Sum and kind_of(of) is Kind.INTEGER else "DOUBLE"

@@ -48,22 +48,22 @@ class Poisoned:
 
 def poisoned(plan: StoredPlan, entry: Mapping[str, Any]) -> list[Poisoned]:
     """Return the clocks that one row or bound moved so far ahead that most rows since were refused, at least three."""
-    found = []
+    clocks = []
     for name, control in entry.get("control", {}).items():
         if name not in plan.operators:
             continue
-        for writer, known in control.get("raised", {}).items():
-            row = Raise(*known)
+        for writer, stored in control.get("raised", {}).items():
+            row = Raise(*stored)
             if row.poisons:
                 stream, _ = holder(plan, entry["clocks"], name)
                 place = control.get("place", row.position)
-                found.append(_found(name, stream, (writer, place), row, _guarded(_guard_of(plan, name))))
+                clocks.append(_poisoning(name, stream, (writer, place), row, _guarded(_guard_of(plan, name))))
         if plan.operators[name].answers.awaits_event:
-            found += _by_bounds(plan, entry, name, control.get("jumps", {}))
-    return found
+            clocks += _by_bounds(plan, entry, name, control.get("jumps", {}))
+    return clocks
 
 
-def _found(name: str, stream: str, place: tuple[str, int | None], row: Raise, advice: str) -> Poisoned:
+def _poisoning(name: str, stream: str, place: tuple[str, int | None], row: Raise, advice: str) -> Poisoned:
     release = f"{advice}; the late rows are in {name}.rejected"
     times = (to_text(row.before), to_text(row.after))
     return Poisoned(name, stream, *place, *times, row.rows, row.late, release)
@@ -77,17 +77,17 @@ def _by_bounds(
     plan: StoredPlan, entry: Mapping[str, Any], name: str, jumps: Mapping[str, Sequence[int]]
 ) -> Iterator[Poisoned]:
     """Yield what raised the bounds of panes: rows of the regions below, or a bound that was set."""
-    for region, known in jumps.items():
-        row = Raise(*known)
+    for region, stored in jumps.items():
+        row = Raise(*stored)
         if not row.poisons:
             continue
         event, jump = _cause(plan, entry["control"], plan.operators[name].inputs[1], int(region))
         stream, _ = holder(plan, entry["clocks"], event)
         if jump is not None:
             row = row._replace(before=jump[2], after=jump[3])
-            yield _found(name, stream, (jump[0], jump[1]), row, _guarded(_guard_of_time(plan, event)))
+            yield _poisoning(name, stream, (jump[0], jump[1]), row, _guarded(_guard_of_time(plan, event)))
         elif plan.operators[event].fields["mode"] == SET:
-            yield _found(name, event.removesuffix(".event_time"), ("", None), row, _set_anew(plan, event, stream))
+            yield _poisoning(name, event.removesuffix(".event_time"), ("", None), row, _set_anew(plan, event, stream))
 
 
 Jump = Sequence[Any]
@@ -98,24 +98,24 @@ def _cause(
     plan: StoredPlan, control: Mapping[str, Any], event: str, region: int | None = None
 ) -> tuple[str, Jump | None]:
     """Return the event time whose bound went so far, below operators that only pass bounds on, and its row."""
-    found: list[tuple[str, Jump | None]] = []
+    causes: list[tuple[str, Jump | None]] = []
     for below in _passed(plan, event, region):
         mine = plan.operators[below].inputs[1]
         jump = control.get(below, {}).get("jump")
-        found.append((mine, jump) if jump is not None else _cause(plan, control, mine))
-    return max(found, key=lambda one: one[1][3] if one[1] is not None else BEGINNING, default=(event, None))
+        causes.append((mine, jump) if jump is not None else _cause(plan, control, mine))
+    return max(causes, key=lambda one: one[1][3] if one[1] is not None else BEGINNING, default=(event, None))
 
 
 def _passed(plan: StoredPlan, event: str, region: int | None) -> list[str]:
     """Return the operators that pass the bounds of a region, or of each, on to an event time."""
-    below, found = [*plan.operators[event].inputs] if plan.operators[event].fields.get("regions") else [], []
+    below, names = [*plan.operators[event].inputs] if plan.operators[event].fields.get("regions") else [], []
     while below:
-        one = below.pop(0)
-        if not plan.operators[one].answers.passes_bounds:
-            below += plan.operators[one].inputs
-        elif region in (None, plan.operators[one].fields["region"]):
-            found.append(one)
-    return found
+        name = below.pop(0)
+        if not plan.operators[name].answers.passes_bounds:
+            below += plan.operators[name].inputs
+        elif region in (None, plan.operators[name].fields["region"]):
+            names.append(name)
+    return names
 
 
 def _set_anew(plan: StoredPlan, event: str, stream: str) -> str:

@@ -93,7 +93,7 @@ class Program:
         for node in self.operators:
             for child in node.inputs:
                 readers.setdefault(child.name, []).append(node)
-        return frozenset(name for name, found in readers.items() if len(found) == 1 and found[0].reads_once())
+        return frozenset(name for name, nodes in readers.items() if len(nodes) == 1 and nodes[0].reads_once())
 
     @property
     def streams(self) -> list[Stream]:
@@ -146,11 +146,11 @@ def compile_script(  # noqa: PLR0913 - a script and everything that Python adds 
     compiler.take(script.statements)
     ordered = (orders or Orders()).obeyed(catalog.pumps)
     program, keeper = compiler.program(), compiler.keeper
-    known = {f"there is no stream or view {name}" for name in script.defines}  # in a statement that does not parse
+    expected = {f"there is no stream or view {name}" for name in script.defines}  # in a statement that does not parse
     secrets = Secrets.of(catalog.options(), variables or {})
     return replace(
         program,
-        problems=hidden(tuple(one for one in program.problems if one.message.lower() not in known), secrets),
+        problems=hidden(tuple(p for p in program.problems if p.message.lower() not in expected), secrets),
         warnings=hidden(program.warnings, secrets),
         written=with_definitions(keeper.script(), catalog.of_session.values()) + ordered.script(catalog.pumps),
         values=keeper.values(secrets),
@@ -202,8 +202,8 @@ class _Compiler:
 
     def program(self) -> Program:
         """Second round: bind pumps, queries and views."""
-        for made in [*self.catalog.made]:
-            self._guard(partial(self.catalog.stream, made))
+        for stream in [*self.catalog.made]:
+            self._guard(partial(self.catalog.stream, stream))
         sinks = [
             sink
             for pumps in self.roots.pumps()
@@ -261,9 +261,9 @@ class _Compiler:
             case sql.CreateView():
                 _put(self.catalog.views, statement.name.text.lower(), statement, "view")
             case sql.CreateTable():
-                made = replace(statement, options=checked_options(statement))
-                self.keeper.options(made)
-                _put(self.catalog.tables, statement.name.text.lower(), made, "table")
+                checked = replace(statement, options=checked_options(statement))
+                self.keeper.options(checked)
+                _put(self.catalog.tables, statement.name.text.lower(), checked, "table")
             case sql.CreatePump():
                 _put(self.catalog.pumps, pump_name(statement), statement, "pump")
             case sql.CreateFunction():
@@ -311,8 +311,8 @@ class _Compiler:
             statement = of_server(statement, self.catalog.servers)
             check_ends((statement.using or "log").lower(), statement.options, statement.place)
             statement = replace(statement, options=checked_options(statement))
-            made = self.catalog.define(statement, self.keeper.options(statement))
-            self.defines += [] if made.format == TEMPORARY else [made]
+            definition = self.catalog.define(statement, self.keeper.options(statement))
+            self.defines += [] if definition.format == TEMPORARY else [definition]
         except Refused:
             self.catalog.stand_in(statement)
             raise
@@ -324,18 +324,18 @@ class _Compiler:
         return stream
 
     def _function(self, statement: sql.CreateFunction) -> None:
-        name, found = statement.name.text.lower(), self.catalog
-        if (name in found.functions or name in found.scalars) and not statement.replace:
+        name, catalog = statement.name.text.lower(), self.catalog
+        if (name in catalog.functions or name in catalog.scalars) and not statement.replace:
             hint = "Write CREATE OR REPLACE FUNCTION, or choose another name."
-            raise refuse("R203", f"there are two functions {name}", hint, statement.name.place)
-        found.drop_function(name)
+            raise refuse("R203", f"the function {name} is defined twice", hint, statement.name.place)
+        catalog.drop_function(name)
         if statement.parameters is None:
-            found.functions[name] = defined(statement)
+            catalog.functions[name] = defined(statement)
             return
         check_function(statement)
-        found.scalars[name] = statement
+        catalog.scalars[name] = statement
         if statement.body is None:
-            found.python[name] = defined(statement), statement.returns
+            catalog.python[name] = defined(statement), statement.returns
 
     def _alter_pump(self, statement: sql.AlterPump | sql.TakeOver) -> None:
         if isinstance(statement, sql.TakeOver):

@@ -39,9 +39,9 @@ class Orders:
     taken: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, found: Mapping[str, Any]) -> Self:
+    def read(cls, stored: Mapping[str, Any]) -> Self:
         """Return the orders from their JSON object."""
-        return cls(found.get("pumps", {}), tuple(found.get("taken", ())))
+        return cls(stored.get("pumps", {}), tuple(stored.get("taken", ())))
 
     def as_json(self) -> dict[str, Any]:
         """Return the orders as a JSON object; empty if there are none."""
@@ -70,8 +70,10 @@ class Orders:
     def script(self, pumps: Collection[str]) -> str:
         """Return the orders to pumps of a script, as statements to append to it."""
         orders = {name: "START" if order["start"] else "STOP" for name, order in self.pumps.items() if name in pumps}
-        found = any(pump.endswith(f".{name}") for name in orders for pump in pumps)  # in the schema of the script's end
-        return (_NO_SCHEMA if found else "") + "".join(
+        qualified = any(
+            pump.endswith(f".{name}") for name in orders for pump in pumps
+        )  # in the schema of the script's end
+        return (_NO_SCHEMA if qualified else "") + "".join(
             f"\n;ALTER PUMP {_quoted(name)} {orders[name]}" for name in orders
         )
 
@@ -84,9 +86,9 @@ def named(given: Name, pumps: Collection[str], hint: str) -> list[str]:
     """Return the pumps that a name means, which may end with ``*``. Raises ``Refused`` (R103) if there is none."""
     name = given.text.lower()
     name = "*" if name == "*.*" else name
-    found = [pump for pump in pumps if pump == name or (name.endswith("*") and pump.startswith(name[:-1]))]
-    if found:
-        return found
+    matches = [pump for pump in pumps if pump == name or (name.endswith("*") and pump.startswith(name[:-1]))]
+    if matches:
+        return matches
     what = f"there is no pump whose name begins with {name[:-1]}" if name.endswith(".*") else f"there is no pump {name}"
     advice = f"There are: {', '.join(sorted(pumps))}. {hint}".rstrip()
     raise refuse("R103", what, advice if pumps else hint, given.place)

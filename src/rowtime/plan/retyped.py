@@ -27,17 +27,17 @@ _DECIMAL: Final = re.compile(r"(?:DECIMAL|NUMERIC)\s*\(\s*\d+\s*(?:,\s*(\d+)\s*)
 
 def declared(sql: str) -> dict[str, StreamDef]:
     """Return the streams that an earlier script defines."""
-    found: dict[str, StreamDef] = {}
+    streams: dict[str, StreamDef] = {}
     for statement in parsed(sql):
         if isinstance(statement, CreateStream) and statement.columns:
             stream = stream_of(statement)
-            found[stream.name] = stream
-    return found
+            streams[stream.name] = stream
+    return streams
 
 
 def unfit(before: StreamDef, after: StreamDef) -> str:
     """Return why the rows of a target do not fit its new declaration; empty if they do."""
-    names = [[name for name, _ in one.columns] for one in (before, after)]
+    names = [[name for name, _ in stream.columns] for stream in (before, after)]
     if names[0] != names[1]:
         return f"{after.name} had the columns {', '.join(names[0])}, and has {', '.join(names[1])}"
     if before.orders or after.orders:
@@ -70,18 +70,18 @@ def _bears(was: str, now: str, format_: str) -> bool:
     whole, floating = ((kind.fullmatch(was) and kind.fullmatch(now)) for kind in (_WHOLE, _FLOATING))
     if floating:
         return now.upper() == "DOUBLE"
-    scales = [found[1] or "0" for text in (was, now) if (found := _DECIMAL.fullmatch(text))]
+    scales = [match[1] or "0" for text in (was, now) if (match := _DECIMAL.fullmatch(text))]
     return bool(whole or (len(scales) == 2 and scales[0] == scales[1])) and always_fits(was, now)  # noqa: PLR2004
 
 
 def below(operators: Mapping[str, StoredOperator], sink: str, bottom: str) -> list[str] | None:
     """Return the operators of a plan between a sink and the query, from above; ``None`` if its query differs."""
-    found: list[str] = []
+    names: list[str] = []
     name = _input_of(operators, sink)
     while name is not None and name != bottom:
-        found.append(name)
+        names.append(name)
         name = _input_of(operators, name)
-    return None if name is None else found
+    return None if name is None else names
 
 
 def _input_of(operators: Mapping[str, StoredOperator], name: str) -> str | None:

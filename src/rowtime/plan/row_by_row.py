@@ -36,22 +36,25 @@ def keeps_nothing(kind: str) -> bool:
     return CLASSES[kind].begins_anywhere and kind != Sink.kind
 
 
-def goes_on(one: StoredOperator) -> bool:
+def goes_on(operator: StoredOperator) -> bool:
     """Return True if an operator keeps only waiting rows and marks of rows that have passed."""
-    return one.kind == Sink.kind or (one.answers.keeps_rows_alone and not one.fields.get("resync"))
+    return operator.kind == Sink.kind or (operator.answers.keeps_rows_alone and not operator.fields.get("resync"))
 
 
-def untuned(one: StoredOperator) -> StoredOperator:
+def untuned(operator: StoredOperator) -> StoredOperator:
     """Return a sink without the options that say how it writes."""
-    if one.kind != Sink.kind:
-        return one
-    lasting = [[name, value] for name, value in one.fields["options"] if name.lower() not in TUNING]
-    return replace(one, fields={**one.fields, "options": lasting})
+    if operator.kind != Sink.kind:
+        return operator
+    lasting = [[name, value] for name, value in operator.fields["options"] if name.lower() not in TUNING]
+    return replace(operator, fields={**operator.fields, "options": lasting})
 
 
-def unfinished(one: StoredOperator) -> StoredOperator:
+def unfinished(operator: StoredOperator) -> StoredOperator:
     """Return an operator without the final projection of its results."""
-    return replace(one, fields={name: part for name, part in one.fields.items() if name not in one.answers.of_results})
+    return replace(
+        operator,
+        fields={name: part for name, part in operator.fields.items() if name not in operator.answers.of_results},
+    )
 
 
 class Seen:
@@ -65,8 +68,8 @@ class Seen:
 
     def anchors(self, name: str) -> tuple[str, ...]:
         """Return the stateful operators from which another one reads; for a joined table, the stream's."""
-        one = self._operators[name]
-        below = one.inputs[: len(one.inputs) if one.answers.side_by_side else 1]
+        operator = self._operators[name]
+        below = operator.inputs[: len(operator.inputs) if operator.answers.side_by_side else 1]
         return tuple(anchor for child in below for anchor in self._anchors(child))
 
     def _anchors(self, name: str) -> tuple[str, ...]:
@@ -79,21 +82,21 @@ class Seen:
         return self._columns(self._operators[name].inputs[0])
 
     def _columns(self, name: str) -> tuple[tuple[str, str, str], ...]:
-        one = self._operators[name]
-        if "items" in one.fields and keeps_nothing(one.kind):
+        operator = self._operators[name]
+        if "items" in operator.fields and keeps_nothing(operator.kind):
             return tuple(
-                (item["column"]["name"], item["column"]["type"], self.meaning(one.inputs[0], item["expression"]))
-                for item in one.fields["items"]
+                (item["column"]["name"], item["column"]["type"], self.meaning(operator.inputs[0], item["expression"]))
+                for item in operator.fields["items"]
             )
-        if _passes_columns(one):
-            return self._columns(one.inputs[0])
-        if one.answers.side_by_side:
-            return tuple(map(_in_one, zip(*map(self._columns, one.inputs), strict=True)))
-        if "columns" in one.fields:
-            return tuple((c["name"], c["type"], "") for c in one.fields["columns"])
-        if "items" in one.fields:
+        if _passes_columns(operator):
+            return self._columns(operator.inputs[0])
+        if operator.answers.side_by_side:
+            return tuple(map(_in_one, zip(*map(self._columns, operator.inputs), strict=True)))
+        if "columns" in operator.fields:
+            return tuple((c["name"], c["type"], "") for c in operator.fields["columns"])
+        if "items" in operator.fields:
             return tuple(
-                (i["column"]["name"], i["column"]["type"], self._as_read(name, i)) for i in one.fields["items"]
+                (i["column"]["name"], i["column"]["type"], self._as_read(name, i)) for i in operator.fields["items"]
             )
         return (("*", "", self._as_read(name, "")),)
 
@@ -103,34 +106,37 @@ class Seen:
 
     def hidden(self, name: str) -> list[str]:
         """Return the operators that add hidden columns to the rows that an operator reads, from above."""
-        found, at = [], self._operators[name].inputs[0]
+        hidden, at = [], self._operators[name].inputs[0]
         while keeps_nothing(self._operators[at].kind):
-            one = self._operators[at]
-            found += [f"{one.kind} {one.fields.get('alone')}"] if len(one.inputs) > 1 else []
-            at = one.inputs[0]
-        return found
+            operator = self._operators[at]
+            hidden += [f"{operator.kind} {operator.fields.get('alone')}"] if len(operator.inputs) > 1 else []
+            at = operator.inputs[0]
+        return hidden
 
     def compared(self, name: str) -> tuple[str, ...]:
         """Return the expressions by which an operator compares rows with earlier ones, over its anchors."""
-        one = self._operators[name]
-        compared = [one.fields[part] for part in one.answers.compares if one.fields.get(part)]
-        below = self._operators[one.inputs[0]]
+        operator = self._operators[name]
+        compared = [operator.fields[part] for part in operator.answers.compares if operator.fields.get(part)]
+        below = self._operators[operator.inputs[0]]
         hidden = [item["expression"] for item in below.fields.get("hidden", ())]
         return (
-            *(self.meaning(one.inputs[0], text) for text in compared),
+            *(self.meaning(operator.inputs[0], text) for text in compared),
             *(self.meaning(below.inputs[0], text) for text in hidden),
         )
 
     def meaning(self, name: str, text: str) -> str:
         """Return an expression over an operator's columns as one over the columns of its anchors."""
-        one = self._operators[name]
-        if one.answers.side_by_side:
-            return " | ".join(self.meaning(child, text) for child in one.inputs)
-        if "items" in one.fields and keeps_nothing(one.kind):
-            made = {i["column"]["name"]: i["expression"] for i in (*one.fields["items"], *one.fields.get("hidden", ()))}
-            return self.meaning(one.inputs[0], _put_in(text, made))
-        if _passes_columns(one):
-            return self.meaning(one.inputs[0], text)
+        operator = self._operators[name]
+        if operator.answers.side_by_side:
+            return " | ".join(self.meaning(child, text) for child in operator.inputs)
+        if "items" in operator.fields and keeps_nothing(operator.kind):
+            expressions = {
+                i["column"]["name"]: i["expression"]
+                for i in (*operator.fields["items"], *operator.fields.get("hidden", ()))
+            }
+            return self.meaning(operator.inputs[0], _put_in(text, expressions))
+        if _passes_columns(operator):
+            return self.meaning(operator.inputs[0], text)
         return f"{text} of {self._called.get(name) or f'another {name}'}"
 
 
@@ -140,18 +146,18 @@ def _in_one(columns: Sequence[tuple[str, str, str]]) -> tuple[str, str, str]:
     return columns[0][0], kinds.pop() if len(kinds) == 1 else "", " | ".join(meaning for *_, meaning in columns)
 
 
-def _passes_columns(one: StoredOperator) -> bool:
+def _passes_columns(operator: StoredOperator) -> bool:
     """Return True if an operator passes on the columns of its one input unchanged."""
-    return len(one.inputs) == 1 and (one.answers.keeps_rows_alone or one.answers.at_edge)
+    return len(operator.inputs) == 1 and (operator.answers.keeps_rows_alone or operator.answers.at_edge)
 
 
-def _put_in(text: str, made: Mapping[str, str]) -> str:
+def _put_in(text: str, expressions: Mapping[str, str]) -> str:
     """Return an expression with its columns replaced by their expressions."""
 
     def instead(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Column) or node.name not in made:
+        if not isinstance(node, exp.Column) or node.name not in expressions:
             return node
-        return exp.paren(parse_one(made[node.name], dialect="spark"))
+        return exp.paren(parse_one(expressions[node.name], dialect="spark"))
 
     return parse_one(text, dialect="spark").transform(instead).sql("spark")
 
@@ -252,6 +258,6 @@ class RowByRow:
 
 def _differing(was: StoredOperator, now: StoredOperator) -> str:
     """Return the options in which two sinks differ, as text."""
-    before, after = ({name.lower(): value for name, value in one.fields["options"]} for one in (was, now))
+    before, after = ({name.lower(): value for name, value in operator.fields["options"]} for operator in (was, now))
     names = sorted({name for name in {*before, *after} if before.get(name) != after.get(name)})
     return ", ".join(f"{name} {before.get(name, 'not set')} is {after.get(name, 'not set')}" for name in names)

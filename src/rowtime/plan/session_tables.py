@@ -40,7 +40,7 @@ def with_definitions(script: str, tables: Iterable[CreateTable]) -> str:
 
 def kept_in(plan: StoredPlan, name: str) -> CreateTable | None:
     """Return a session table as it is in a plan, whatever it is now; ``None`` for another name."""
-    for one in plan.operators.values():
-        if one.kind == Table.kind and one.fields["table"] == name and one.fields["source"][0] == SESSION:
-            return definition(name, ((column["name"], column["type"]) for column in one.fields["columns"]))
+    for operator in plan.operators.values():
+        if operator.kind == Table.kind and operator.fields["table"] == name and operator.fields["source"][0] == SESSION:
+            return definition(name, ((column["name"], column["type"]) for column in operator.fields["columns"]))
     return None

@@ -94,12 +94,12 @@ class StoredPlan:
         return cls(sql, {node.name: stored(node) for node in operators}, values=values)
 
     @classmethod
-    def read(cls, found: Mapping[str, Any]) -> Self:
+    def read(cls, stored: Mapping[str, Any]) -> Self:
         """Return the plan from its JSON object."""
-        others: dict[str, Any] = {"stopped": tuple(found.get("stopped", ()))}
-        others |= {name: found[name] for name in ("retired", "spans", "since", "values", "anew") if name in found}
-        orders, paused = Orders.read(found.get("orders", {})), _listed(found.get("paused", ()))
-        return cls(found["sql"], _listed(found["operators"]), **others, orders=orders, paused=paused)
+        others: dict[str, Any] = {"stopped": tuple(stored.get("stopped", ()))}
+        others |= {name: stored[name] for name in ("retired", "spans", "since", "values", "anew") if name in stored}
+        orders, paused = Orders.read(stored.get("orders", {})), _listed(stored.get("paused", ()))
+        return cls(stored["sql"], _listed(stored["operators"]), **others, orders=orders, paused=paused)
 
     def as_json(self) -> dict[str, Any]:
         """Return the plan as a JSON object."""
@@ -111,10 +111,10 @@ class StoredPlan:
             "anew": self.anew,
             "orders": self.orders.as_json(),
             "stopped": [*self.stopped],
-            "paused": [vars(one) for one in self.paused.values()],
+            "paused": [vars(operator) for operator in self.paused.values()],
         }
         given = {name: value for name, value in others.items() if value}
-        return {"sql": self.sql, "operators": [vars(one) for one in self.operators.values()], **given}
+        return {"sql": self.sql, "operators": [vars(operator) for operator in self.operators.values()], **given}
 
     def resumable(self) -> Self:
         """Return the plan with its paused operators among those that can be continued."""
@@ -136,7 +136,7 @@ class StoredPlan:
 
     def of_kind(self, *kinds: str) -> list[str]:
         """Return the names of the operators of some kinds."""
-        return [name for name, one in self.operators.items() if one.kind in kinds]
+        return [name for name, operator in self.operators.items() if operator.kind in kinds]
 
     @property
     def formats(self) -> dict[str, str]:
@@ -145,9 +145,9 @@ class StoredPlan:
         return {name: str(self.operators[name].fields["source"][0]) for name in streams}
 
 
-def _listed(found: Iterable[Mapping[str, Any]]) -> dict[str, StoredOperator]:
-    listed = (StoredOperator(**{**one, "inputs": tuple(one["inputs"])}) for one in found)
-    return {one.name: one for one in listed}
+def _listed(stored: Iterable[Mapping[str, Any]]) -> dict[str, StoredOperator]:
+    listed = (StoredOperator(**{**operator, "inputs": tuple(operator["inputs"])}) for operator in stored)
+    return {operator.name: operator for operator in listed}
 
 
 def stored(node: Operator, names: Names | None = None) -> StoredOperator:
@@ -162,13 +162,13 @@ def stored(node: Operator, names: Names | None = None) -> StoredOperator:
 Spelled = Callable[[exp.Expr], str]
 
 
-def _object(one: Any, of: Sequence[Any], spelled: Spelled) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for f, value in stored_fields(one, tuple(of)).items():
+def _object(instance: Any, of: Sequence[Any], spelled: Spelled) -> dict[str, Any]:
+    content: dict[str, Any] = {}
+    for f, value in stored_fields(instance, tuple(of)).items():
         plain = _plain(lasting_of(value) if "options" in f.metadata else value, spelled)
         kind = next((key for name, key in (("Micros", "micros"), ("Mark", "mark")) if typed(f, name)), "")
-        found[f.name] = {kind: plain} if kind and plain is not None else plain
-    return found
+        content[f.name] = {kind: plain} if kind and plain is not None else plain
+    return content
 
 
 def _plain(value: Any, spelled: Spelled) -> Any:
@@ -190,8 +190,8 @@ def lasting_of(value: Any) -> Any:
 
 def micros_of(value: Any) -> int | None:
     """Return the µs of a stored duration."""
-    found: int | None = value["micros"] if isinstance(value, dict) else value
-    return found
+    micros: int | None = value["micros"] if isinstance(value, dict) else value
+    return micros
 
 
 def _renamed(expression: exp.Expr, names: Names) -> exp.Expr:
@@ -218,13 +218,13 @@ def _marks(value: Any) -> Iterator[str]:
             yield from _marks(part)
 
 
-def _unmarked(one: StoredOperator) -> StoredOperator:
+def _unmarked(operator: StoredOperator) -> StoredOperator:
     def without(value: Any) -> Any:
         if isinstance(value, Mapping):
             return {name: bool(part) if name == "mark" else without(part) for name, part in value.items()}
         return [without(part) for part in value] if isinstance(value, list) else value
 
-    return StoredOperator(one.kind, one.name, one.inputs, without(one.fields))
+    return StoredOperator(operator.kind, operator.name, operator.inputs, without(operator.fields))
 
 
 def _shown(value: Any) -> str:

@@ -30,9 +30,9 @@ _PAIR: Final = re.compile(r"\], \[(?=[\w.\-]+, )")
 _MARKED: Final = re.compile(f"`{MARK}([^`]*)`")
 
 
-def read_plan(found: Mapping[str, Any]) -> StoredPlan:
+def read_plan(stored: Mapping[str, Any]) -> StoredPlan:
     """Return a plan of any format from its JSON object."""
-    return StoredPlan.read(found) if found["format"] >= FORMAT else FormerPlan.read(found)
+    return StoredPlan.read(stored) if stored["format"] >= FORMAT else FormerPlan.read(stored)
 
 
 @dataclass(frozen=True)
@@ -44,21 +44,21 @@ class FormerPlan(StoredPlan):
     structured: ClassVar[bool] = False
 
     @classmethod
-    def read(cls, found: Mapping[str, Any]) -> Self:
+    def read(cls, stored: Mapping[str, Any]) -> Self:
         """Return the plan from its JSON object; if it does not name its spelling, it uses `sql.former`."""
         operators = {
-            name: _operator(found["kinds"][name], name, tuple(found["inputs"][name]), text.partition("; ")[2][:-1])
-            for name, text in found["operators"].items()
+            name: _operator(stored["kinds"][name], name, tuple(stored["inputs"][name]), text.partition("; ")[2][:-1])
+            for name, text in stored["operators"].items()
         }
-        retired = {name: _fields(text) for name, text in found.get("retired", {}).items()}
-        spelled = to_spark if "spelling" in found else to_former
+        retired = {name: _fields(text) for name, text in stored.get("retired", {}).items()}
+        spelled = to_spark if "spelling" in stored else to_former
         return cls(
-            found["sql"],
+            stored["sql"],
             operators,
             retired,
-            found.get("spans", {}),
-            found.get("since"),
-            "edges" in found,
+            stored.get("spans", {}),
+            stored.get("since"),
+            "edges" in stored,
             spelled=spelled,
         )
 
@@ -66,7 +66,7 @@ class FormerPlan(StoredPlan):
         """Return an operator as it would have been stored."""
         called = names or {}
         text = _MARKED.sub(lambda mark: f"`{MARK}{called.get(mark[1], mark[1])}`", described(node, self.spelled))
-        return _operator(node.kind, node.name, tuple(called.get(one.name, one.name) for one in node.inputs), text)
+        return _operator(node.kind, node.name, tuple(called.get(child.name, child.name) for child in node.inputs), text)
 
     def marks(self, node: Operator, now: StoredOperator, was: StoredOperator) -> Names | None:
         """Return the marks of running calls, which come last in a call's text."""
@@ -74,8 +74,8 @@ class FormerPlan(StoredPlan):
         if now == was or not mine:
             return {} if now == was else None
         parts = re.split("|".join(re.escape(f", {mark})") for mark in mine), str(now))
-        found = re.fullmatch(r", ([^ ,;()]+)\)".join(map(re.escape, parts)), str(was))
-        return None if found is None else dict(zip(mine, found.groups(), strict=True))
+        match = re.fullmatch(r", ([^ ,;()]+)\)".join(map(re.escape, parts)), str(was))
+        return None if match is None else dict(zip(mine, match.groups(), strict=True))
 
 
 def described(node: Operator, spelled: Callable[[exp.Expr], str]) -> str:
@@ -104,13 +104,13 @@ def _operator(kind: str, name: str, inputs: tuple[str, ...], text: str) -> Store
 
 
 def _fields(text: str) -> dict[str, Any]:
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for part in filter(None, _FIELD.split(text)):
         name, _, value = part.partition("=")
-        if name in found:  # a literal that looks like a field: the current field continues
-            name, value = next(reversed(found)), f"{found[next(reversed(found))]}; {part}"
-        found[name] = value
-    return {name: _value(name, value) for name, value in found.items()}
+        if name in fields:  # a literal that looks like a field: the current field continues
+            name, value = next(reversed(fields)), f"{fields[next(reversed(fields))]}; {part}"
+        fields[name] = value
+    return {name: _value(name, value) for name, value in fields.items()}
 
 
 def _value(name: str, text: str) -> Any:

@@ -235,12 +235,12 @@ def stored_as(plan: StoredPlan, node: Operator, names: Mapping[str, str]) -> Sto
 
 def _may_differ(part: str, now: StoredOperator, was: StoredOperator) -> bool:
     """Return True if both have a field, with different values."""
-    values = [one.fields.get(part) for one in (now, was)]
+    values = [operator.fields.get(part) for operator in (now, was)]
     return None not in values and values[0] != values[1]
 
 
 def _in_words(words: str, part: str, now: StoredOperator, was: StoredOperator) -> str:
-    values = [one.fields[part] for one in (was, now)]
+    values = [operator.fields[part] for operator in (was, now)]
     if not all(isinstance(value, int | Mapping) for value in values):
         return f"{words} has changed"
     return f"{words} {' is '.join(str(timedelta(microseconds=micros_of(value) or 0)) for value in values)}"
@@ -287,25 +287,25 @@ class _Admission:
         """Return an old operator that has always computed the same."""
         if node.found_by_name() or self._program.sink(node.name):
             return None
-        known = {**self._matching.continues, **self._matching.through, **self._matching.marks}
-        now = stored_as(self._old, node, {**known, **self.copies})
+        matches = {**self._matching.continues, **self._matching.through, **self._matching.marks}
+        now = stored_as(self._old, node, {**matches, **self.copies})
         return next((name for name, was in self._old.operators.items() if was == now), None)
 
     def _check_sink(self, node: Sink) -> None:
         """Check a sink: a removed one reserves its name and target, because rows there are numbered under that name."""
         target, gone = self._old.of(node).target, self._old.operators.keys() - self._matching.taken
-        known = {**self._old.retired, **targets(self._old, gone)}
-        same = [name for name, place in known.items() if place == target and node.format not in PASSING]
-        if known.get(node.name, target) != target or (same and node.name not in same):
-            who = _shown(node.name if node.name in known else same[0])
+        former = {**self._old.retired, **targets(self._old, gone)}
+        same = [name for name, place in former.items() if place == target and node.format not in PASSING]
+        if former.get(node.name, target) != target or (same and node.name not in same):
+            who = _shown(node.name if node.name in former else same[0])
             what = f"{_shown(node.name)} is new, and {who}, which is gone, has left rows under its name"
             hint = "Keep the name and the target of an existing pump; give a new pump others."
             raise refuse("R401", f"the checkpoint belongs to another query: {what}", hint)
 
     def _check_topic(self, node: Sink) -> None:
         """Check a topic (R446): its pumps share one order and one numbering, so no pump can come or go."""
-        target, known = self._old.of(node).target, targets(self._old, self._old.operators)
-        same = [_shown(name) for name, place in known.items() if place == target and name != node.name]
+        target, former = self._old.of(node).target, targets(self._old, self._old.operators)
+        same = [_shown(name) for name, place in former.items() if place == target and name != node.name]
         if same:
             what = f"{' and '.join(same)} wrote into the topic of {_shown(node.name)}, which now has other pumps"
             hint = (
@@ -319,8 +319,8 @@ class _Admission:
             pump, why = self._matching.unfit[node.name]
             return refuse("R401", f"the target of {pump} has changed: {why}", _OWN_TARGET)
         waiting = self._matching.changes.waiting
-        if found := next((part.name for part in walk(node) if part.name in waiting), None):
-            return refuse("R401", f"{_shown(node.name)} cannot continue: {waiting[found]}", _LET_OUT)
+        if name := next((part.name for part in walk(node) if part.name in waiting), None):
+            return refuse("R401", f"{_shown(node.name)} cannot continue: {waiting[name]}", _LET_OUT)
         changed = [part for part in walk(node) if part.name not in self._same]
         return _refused(self._old, self._program, changed, self._kept())
 
@@ -353,8 +353,8 @@ def _refused(old: StoredPlan, program: Program, nodes: Iterable[Operator], kept:
 
 def _taking_over(old: StoredPlan, program: Program) -> str:
     """Return the options with which existing pumps continue."""
-    known = [sink for sink in program.sinks if sink.name in old.operators and sink.format != "console"]
-    return "".join(f" --take-over {_shown(sink.name)}" for sink in known)
+    sinks = [sink for sink in program.sinks if sink.name in old.operators and sink.format != "console"]
+    return "".join(f" --take-over {_shown(sink.name)}" for sink in sinks)
 
 
 # -- as text --------------------------------------------------------------------------

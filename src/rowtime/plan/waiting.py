@@ -52,9 +52,9 @@ class Wait:
 
     def as_json(self) -> dict[str, Any]:
         """Return the finding as plain values."""
-        found = asdict(self)
-        del found["ways"]  # `release` says the same
-        return found
+        content = asdict(self)
+        del content["ways"]  # `release` says the same
+        return content
 
 
 def waiting(plan: StoredPlan, entry: Mapping[str, Any], now: int, patience: int = PATIENCE) -> list[Wait | Poisoned]:
@@ -66,11 +66,11 @@ def waiting(plan: StoredPlan, entry: Mapping[str, Any], now: int, patience: int 
     for key, rows in entry.get("held", {}).items():
         name = key.rsplit("/", 1)[0]
         held[name] = held.get(name, 0) + rows
-    found = (_wait(plan, entry, name, rows, now - patience) for name, rows in held.items() if rows)
+    waits_of = (_wait(plan, entry, name, rows, now - patience) for name, rows in held.items() if rows)
     order = list(plan.operators)
-    waits = sorted((w for w in found if w is not None), key=lambda wait: order.index(wait.operator))
+    waits = sorted((w for w in waits_of if w is not None), key=lambda wait: order.index(wait.operator))
     ahead = poisoned(plan, entry)
-    behind = {one.stream for one in ahead if not plan.operators[one.operator].answers.promotes}
+    behind = {poisoning.stream for poisoning in ahead if not plan.operators[poisoning.operator].answers.promotes}
     return [*ahead, *(replace(w, release=_AHEAD, ways=()) if w.stream in behind else w for w in waits)]
 
 
@@ -108,8 +108,8 @@ def _wait(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, befo
         bound=_bound_to_set(plan, entry, name, below, stream),
         alone=len(entry["clocks"].get(stream, {})) <= 1,
     )
-    known = entry["sources"].get(stream, {}).get("offsets", {})
-    advice = remedy.advice(started=bool(known), stalled=stalled)
+    offsets = entry["sources"].get(stream, {}).get("offsets", {})
+    advice = remedy.advice(started=bool(offsets), stalled=stalled)
     writer = "" if writer == NOBODY else writer
     times, release = (since, stalled), str(advice)
     if holding := operator.answers.holding(operator.fields, entry.get("control", {}).get(name, {})):
@@ -160,10 +160,10 @@ def _release_of(plan: StoredPlan, event: str, stream: str, *, stalled: bool) -> 
 
 def timed_by(operators: Sequence[Operator]) -> dict[str, frozenset[str]]:
     """Return the streams whose arrival clocks reach each operator; none reaches rows with an event time."""
-    found: dict[str, frozenset[str]] = {}
+    gates: dict[str, frozenset[str]] = {}
     for node in operators:
-        found[node.name] = node.timed_by([found[child.name] for child in node.inputs])
-    return found
+        gates[node.name] = node.timed_by([gates[child.name] for child in node.inputs])
+    return gates
 
 
 def _promoted(plan: StoredPlan, name: str, stream: str) -> bool:
@@ -181,8 +181,8 @@ def _bound_to_set(plan: StoredPlan, entry: Mapping[str, Any], name: str, below: 
         if not under:
             return ""
         path.append(under[0])
-    segments = [found for key, found in entry["segments"].items() if key.rsplit("/", 1)[0] == name]
-    until = max((segment[3] for found in segments for segment in found), default=END)
+    segments = [rows for key, rows in entry["segments"].items() if key.rsplit("/", 1)[0] == name]
+    until = max((segment[3] for rows in segments for segment in rows), default=END)
     if not MIN_MICROS <= until <= MAX_MICROS:
         return ""
     # A group is complete at its end; rows that wait in order may get more rows of the same time.

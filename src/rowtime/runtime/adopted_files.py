@@ -24,7 +24,7 @@ def adopted_files(program: Program, types: Types, takers: Collection[str]) -> di
     of the operator that emits them.
     """
     readers = Counter(child.name for node in program.operators for child in node.inputs)
-    found = {}
+    columns_of = {}
     for sink in program.sinks:
         form = FileForm.of(sink, ())
         if sink.format not in ("parquet", *LAKES) or sink.name not in takers or form.codec or form.most or form.folders:
@@ -34,9 +34,9 @@ def adopted_files(program: Program, types: Types, takers: Collection[str]) -> di
         complete = {ROWTIME, *maker.emits().names} >= set(columns.values())
         at_once = maker is behind(sink.input)
         if alone and complete and maker.files_are_results(ordered=sink.ordered, at_once=at_once):
-            found[maker.name] = {sink.rowtime: ROWTIME, **columns} if sink.rowtime else columns
-            found |= _of_events(maker, found[maker.name], readers)
-    return found
+            columns_of[maker.name] = {sink.rowtime: ROWTIME, **columns} if sink.rowtime else columns
+            columns_of |= _of_events(maker, columns_of[maker.name], readers)
+    return columns_of
 
 
 def _below(
@@ -52,10 +52,10 @@ def _below(
 
 
 def _renames(node: Operator, types: Types | None) -> dict[str, str] | None:
-    known = (
+    types_of = (
         {} if types is None else {n: t for c in node.inputs[:1] for n, t in zip(c.emits().names, types(c), strict=True)}
     )
-    return node.renames_for(known)
+    return node.renames_for(types_of)
 
 
 def _of_events(emit: Operator, taken: Mapping[str, str], readers: Mapping[str, int]) -> dict[str, dict[str, str]]:

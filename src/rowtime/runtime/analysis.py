@@ -46,9 +46,9 @@ def analysed(spark: SparkSession, program: Program) -> list[Problem]:
     """Return the problems (R107, R111) that Spark finds in a program's expressions, in the order of the script."""
     with quietly():
         analyst = _Analyst(spark, fixed(program, _SOME_DAY))
-        found = [problem for node in analyst.program.operators for problem in analyst.of_types(node)]
-        found = found or [problem for node in analyst.program.operators for problem in analyst.problems(node)]
-    unique = {(p.code, p.message, p.place): p for p in found}
+        problems = [problem for node in analyst.program.operators for problem in analyst.of_types(node)]
+        problems = problems or [problem for node in analyst.program.operators for problem in analyst.problems(node)]
+    unique = {(p.code, p.message, p.place): p for p in problems}
     return sorted(unique.values(), key=lambda p: (p.place.line, p.place.column) if p.place else (0, 0))
 
 
@@ -59,10 +59,10 @@ def misfits(program: Program, spark: SparkSession) -> list[Problem]:
 
 
 def _misfits(edge: PumpEdge, types: ColumnTypes, spark: SparkSession) -> Iterator[Problem]:
-    known = dict(zip(edge.node.emits().names, types.of(edge.node), strict=True))
-    yield from edge.misfits(known)
+    kinds = dict(zip(edge.node.emits().names, types.of(edge.node), strict=True))
+    yield from edge.misfits(kinds)
     for column in edge.assigned:
-        given = known.get(column.source, "")
+        given = kinds.get(column.source, "")
         if given and may_assign(given, column.type) is None and not _spark_may(spark, given, column.type):
             yield edge.misfit(column, given)
 
@@ -162,9 +162,9 @@ class _Analyst:
         for frame in self._frames(node, trees) if trees else ():
             scalars = [tree for tree in frame.trees if not has_aggregates(tree) and generator(tree) is None]
             for some in (scalars, [tree for tree in frame.trees if has_aggregates(tree)]):
-                found = [problem for tree in some for problem in self._of_users(tree, frame)]
-                yield from found
-                if some and not found and not frame.accepts(some):
+                problems = [problem for tree in some for problem in self._of_users(tree, frame)]
+                yield from problems
+                if some and not problems and not frame.accepts(some):
                     yield from (problem for tree in some for problem in self._of(tree, frame))
 
     def _not_of_the_driver(self, node: Operator, trees: Sequence[exp.Expr]) -> list[exp.Expr]:
@@ -186,9 +186,11 @@ class _Analyst:
         It is unknown what a tick could keep of such an aggregate.
         """
         odd: list[exp.Expr] = []
-        for call in reversed([one for one in tree.find_all(exp.Anonymous) if one.name.lower() not in self._known]):
+        for call in reversed(
+            [candidate for candidate in tree.find_all(exp.Anonymous) if candidate.name.lower() not in self._known]
+        ):
             name, place = call.name, place_of(self.program.text, call)
-            if any(part is one for part in call.walk() for one in odd):
+            if any(part is candidate for part in call.walk() for candidate in odd):
                 continue  # the inner one has been reported
             if frame.aggregates(call):
                 what = f"{name} is an aggregate of the session, which rowtime cannot split into ticks"
@@ -222,17 +224,17 @@ class _Analyst:
         tables = [self._types.rows(source) for source in node.inputs]
         with suppress(AnalysisException, ParseException):  # errors in between are found by themselves
             tables += self._types.between(node)
-        known = [({name.lower() for name in table.columns}, _Frame(table, [])) for table in tables]
+        frames = [({name.lower() for name in table.columns}, _Frame(table, [])) for table in tables]
         left = list(trees)
         while left:
             tree = left.pop(0)
             wanted = _columns_of(tree)
-            frame = next((frame for names, frame in known if wanted <= names), None)
+            frame = next((frame for names, frame in frames if wanted <= names), None)
             if frame is not None:
                 frame.trees.append(tree)
             elif isinstance(tree, exp.Connector | exp.Paren | exp.Not):  # a part may do without a refused aggregate
                 left += _parts(tree)
-        return [frame for _, frame in known]
+        return [frame for _, frame in frames]
 
 
 _PLAIN = (exp.Column, exp.Literal, exp.Star, exp.Identifier, exp.Var, exp.DataType, exp.Lambda, exp.Query, exp.Interval)
@@ -263,6 +265,6 @@ def _random(tree: exp.Expr, frame: _Frame) -> exp.Expr | None:
     """
     if tree.find(exp.Window) or frame.repeats([tree]):
         return None
-    inner = next((found for part in _parts(tree) if (found := _random(part, frame)) is not None), None)
+    inner = next((inner_part for part in _parts(tree) if (inner_part := _random(part, frame)) is not None), None)
     ordered = any(orders_rows(part) for part in tree.walk())
     return inner or (None if ordered else tree)

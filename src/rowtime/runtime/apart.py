@@ -54,12 +54,12 @@ def apart(rows: DataFrame, broken: str, count: int | None, reason: str = MALFORM
         fits, refused = rows.chosen(pc.invert(wrong)).drop(broken), rows.chosen(wrong) if many else None
     elif count is not None and count <= SMALL:
         rows = loosened(rows)
-        spark, found = rows.sparkSession, rows.toArrow()
-        wrong = pc.is_valid(found[broken])
+        spark, table = rows.sparkSession, rows.toArrow()
+        wrong = pc.is_valid(table[broken])
         many = pc.sum(wrong).as_py() or 0
-        fits = spark.createDataFrame(found.filter(pc.invert(wrong)).drop_columns([broken]), rows.drop(broken).schema)
-        refused = spark.createDataFrame(found.filter(wrong), rows.schema) if many else None
-        total = found.num_rows
+        fits = spark.createDataFrame(table.filter(pc.invert(wrong)).drop_columns([broken]), rows.drop(broken).schema)
+        refused = spark.createDataFrame(table.filter(wrong), rows.schema) if many else None
+        total = table.num_rows
     else:
         total, many = rows.agg(F.count(F.lit(1)), F.count(F.col(broken))).collect()[0]
         fits = rows.where(F.col(broken).isNull()).drop(broken)
@@ -93,10 +93,10 @@ def above(tick: RunningTick, node: Sink, delta: Delta, floor: int) -> Delta:
         return delta
     gate = f"{node.name.removesuffix('.sink')}.takeover"
     broken = f"CASE WHEN unix_micros({ROWTIME}) < {floor}L THEN 'below what the target has' END AS {BROKEN}"
-    found = apart(delta.rows.selectExpr("*", broken), BROKEN, delta.count, BEHIND, f"timestamp_micros({floor}L)")
-    if found.refused is None:
+    split = apart(delta.rows.selectExpr("*", broken), BROKEN, delta.count, BEHIND, f"timestamp_micros({floor}L)")
+    if split.refused is None:
         return delta
-    refused = found.counts[BEHIND]
+    refused = split.counts[BEHIND]
     # Count only refused rows: how many rows pass while the gate is there depends on the cut into ticks.
-    tick.turn_away(gate, found.refused, {"in": refused, "accepted": 0, BEHIND: refused})
-    return replace(delta, rows=found.accepted, peek=None, files=None)
+    tick.turn_away(gate, split.refused, {"in": refused, "accepted": 0, BEHIND: refused})
+    return replace(delta, rows=split.accepted, peek=None, files=None)

@@ -23,8 +23,8 @@ class Arrivals:
         """Return the clocks of a stream's writers, µs; for writers that are away, their last ones."""
         importer = self._importers.get(stream)
         away: Mapping[str, int] = _control(entry, importer or stream).get("away", {})
-        found: Mapping[str, int] = entry.get("clocks", {}).get(stream, {})
-        return {**away, **(found if importer is None else clocks_of(Imported.of(_control(entry, importer))))}
+        clocks: Mapping[str, int] = entry.get("clocks", {}).get(stream, {})
+        return {**away, **(clocks if importer is None else clocks_of(Imported.of(_control(entry, importer))))}
 
     def waiting(self, entry: Mapping[str, Any]) -> set[str]:
         """Return the operators that hold bounds until arrival clocks pass them."""
@@ -51,5 +51,5 @@ class Arrivals:
 
 
 def _control(entry: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = entry.get("control", {}).get(name, {})
-    return found
+    control: Mapping[str, Any] = entry.get("control", {}).get(name, {})
+    return control

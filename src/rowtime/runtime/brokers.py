@@ -67,7 +67,7 @@ class Brokers:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         if not options.get(SERVERS):
-            raise refuse("R504", f"the option {SERVERS} is missing", f"OPTIONS ({SERVERS} 'host:9092', …)")
+            raise refuse("R504", f"the option {SERVERS} is missing", f"For example OPTIONS ({SERVERS} 'host:9092', …).")
         self.servers = options[SERVERS]
         given = {name.removeprefix("kafka."): v for name, v in options.items() if name.startswith("kafka.")}
         self._settings = {**_DEFAULTS, **given}
@@ -93,32 +93,32 @@ class Brokers:
 
     def extents(self, partitions: Iterable[Partition]) -> dict[Partition, Extent]:
         """Return which offsets each partition has now; with ``read_committed``, up to the open transaction."""
-        asked = list(partitions)
+        listed = list(partitions)
         # Get the ends first: then concurrent writes or retention cannot put an end below its beginning.
-        ends = self._ask(lambda admin: self._offsets(admin, asked, "latest"))
-        firsts = self._ask(lambda admin: self._offsets(admin, asked, "earliest"))
-        return {p: Extent(firsts[p], max(ends[p], firsts[p])) for p in asked}
+        ends = self._ask(lambda admin: self._offsets(admin, listed, "latest"))
+        firsts = self._ask(lambda admin: self._offsets(admin, listed, "earliest"))
+        return {p: Extent(firsts[p], max(ends[p], firsts[p])) for p in listed}
 
     def _described(self, admin: Any, topic: str) -> list[Partition]:
         """Ask again each time: a consumer's ``partitionsFor`` may be minutes old."""
         future = admin.describeTopics(self._jvm.java.util.List.of(topic)).topicNameValues().get(topic)
         try:
-            found = future.get()
-            self._ids[topic] = str(found.topicId().toString())
-            return [Partition(topic, int(info.partition())) for info in found.partitions()]
+            description = future.get()
+            self._ids[topic] = str(description.topicId().toString())
+            return [Partition(topic, int(info.partition())) for info in description.partitions()]
         except Py4JJavaError as error:
             if not _cause(error).startswith("UnknownTopicOrPartitionException"):
                 raise
             raise self._failure(f"there is no topic {topic!r}", "Create the topic, or correct its name.") from error
 
-    def _offsets(self, admin: Any, asked: list[Partition], which: str) -> dict[Partition, int]:
-        java = {p: self._jvm.org.apache.kafka.common.TopicPartition(p.topic, p.number) for p in asked}
+    def _offsets(self, admin: Any, partitions: list[Partition], which: str) -> dict[Partition, int]:
+        java = {p: self._jvm.org.apache.kafka.common.TopicPartition(p.topic, p.number) for p in partitions}
         spec = getattr(self._jvm.org.apache.kafka.clients.admin.OffsetSpec, which)()
         wanted = self._jvm.java.util.HashMap()
         for partition in java.values():
             wanted.put(partition, spec)
-        found = admin.listOffsets(wanted, self._isolation()).all().get()
-        return {p: int(found.get(java[p]).offset()) for p in asked}
+        offsets = admin.listOffsets(wanted, self._isolation()).all().get()
+        return {p: int(offsets.get(java[p]).offset()) for p in partitions}
 
     def _isolation(self) -> Any:
         kafka = self._jvm.org.apache.kafka

@@ -9,7 +9,7 @@ from typing import Any
 from rowtime.client.home import Home
 from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.runtime.sinks.failures import naming
-from rowtime.runtime.sinks.ownership import Asked
+from rowtime.runtime.sinks.ownership import Claim
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.sinks.stream_log import StreamLogSink
 from rowtime.sql.statements import CreatePump
@@ -33,24 +33,24 @@ def claim(  # noqa: PLR0913 - whose pumps, and the claims on their targets
     checkpoint that its journal does not know of: an older copy of it has been restored.
     """
     entry = checkpoint.journal.last() or {}
-    asked = {name: _asked(checkpoint, entry, name, take_over, at) for name in stages}
+    claims = {name: _claim(checkpoint, entry, name, take_over, at) for name in stages}
     for node in nodes:
         if node.format == "kafka":
             into = pumps_into(node, pumps)
             taken = any(name in take_over for name in into)
             called = next(iter(into), "")
-            asked[node.name] = replace(asked[node.name], take_over=taken, called=called, shared=True)
+            claims[node.name] = replace(claims[node.name], take_over=taken, called=called, shared=True)
     records = []
     for node in nodes:
         with naming(node):
-            records.append((node, stages[node.name].claim(asked[node.name])))
+            records.append((node, stages[node.name].claim(claims[node.name])))
     for node, record in records:
         with naming(node):
             record()
     last = entry.get("tick", -1)
     for name, stage in stages.items():
-        if found := stage.beyond(last, asked[name]):
-            raise behind(checkpoint.folder, found, last)
+        if excess := stage.beyond(last, claims[name]):
+            raise behind(checkpoint.folder, excess, last)
 
 
 def let_leave(checkpoint: Checkpoint, home: Home, at: int) -> None:
@@ -58,7 +58,7 @@ def let_leave(checkpoint: Checkpoint, home: Home, at: int) -> None:
     entry = checkpoint.journal.last() or {}
     for name, target in (checkpoint.plan.retired if checkpoint.plan else {}).items():
         if stream := log_of(target):
-            StreamLogSink(home, stream, pump_of(name)).leave(_asked(checkpoint, entry, name, (), at))
+            StreamLogSink(home, stream, pump_of(name)).leave(_claim(checkpoint, entry, name, (), at))
 
 
 def pump_of(sink: str) -> str:
@@ -79,7 +79,7 @@ def log_of(target: Mapping[str, Any]) -> str | None:
     return dict(target["options"])["stream"] if target["format"] == "log" else None
 
 
-def _asked(checkpoint: Checkpoint, entry: Mapping[str, Any], sink: str, take_over: Collection[str], at: int) -> Asked:
+def _claim(checkpoint: Checkpoint, entry: Mapping[str, Any], sink: str, take_over: Collection[str], at: int) -> Claim:
     pump, sent = pump_of(sink), None
     control = entry.get("control", {}).get(sink, {})
     if "sequence" in control:
@@ -88,4 +88,4 @@ def _asked(checkpoint: Checkpoint, entry: Mapping[str, Any], sink: str, take_ove
         written = control["sequence"] - control.get("skipped", 0)
         sent = written - (0 if handed_over else staged["count"]), written
     number = control.get("sequence", 0)
-    return Asked(pump, checkpoint.identity, str(checkpoint.folder), at, sent, pump in take_over, number)
+    return Claim(pump, checkpoint.identity, str(checkpoint.folder), at, sent, pump in take_over, number)

@@ -50,12 +50,12 @@ class Chain:
 
     def over(self, node: exp.Expr) -> exp.Expr:
         """Return an expression over the columns as one over those of the base."""
-        known = self.columns
-        if known is None:
+        columns = self.columns
+        if columns is None:
             return node
         return node.copy().transform(
             lambda part: (
-                exp.paren(known[part.name].copy()) if isinstance(part, exp.Column) and part.name in known else part
+                exp.paren(columns[part.name].copy()) if isinstance(part, exp.Column) and part.name in columns else part
             )
         )
 
@@ -68,7 +68,7 @@ class CloseLook:
         for node in program.operators:
             for child in node.inputs:
                 self._readers[child.name].append(node)
-        self._asked_for = columns_asked_for(program.operators)
+        self._required = columns_required(program.operators)
         self._queries = {*program.catalog.views, *program.catalog.pumps}
         self._queries |= {sink.name.removesuffix(".result") for sink in program.sinks}
         self._defers = defers
@@ -88,25 +88,25 @@ class CloseLook:
         below = node.inputs[0]
         chain = self._chains.get(below.name, Chain(deltas[0]))
         chain = replace(chain, conditions=(*chain.conditions, *map(chain.over, node.filters())))
-        rows = self._tried(tick, node, chain, below, [chain.over(one) for one in demands])
+        rows = self._tried(tick, node, chain, below, [chain.over(demand) for demand in demands])
         return node.step(tick, [deltas[0] if rows is None else rows, *deltas[1:]])
 
     def query_of(self, node: Operator) -> str:
         """Return the view, pump or query that an operator is a part of."""
-        found = [name for name in self._queries if node.name == name or node.name.startswith(f"{name}.")]
-        return max(found, key=len, default=node.name)
+        queries = [name for name in self._queries if node.name == name or node.name.startswith(f"{name}.")]
+        return max(queries, key=len, default=node.name)
 
     def _projected(self, tick: RunningTick, node: Operator, projection: Mapping[str, exp.Expr], delta: Delta) -> Delta:
         below = self._chains.get(node.inputs[0].name, Chain(delta))
         columns = {name: below.over(value) for name, value in projection.items()}
         chain = Chain(below.base, (*below.conditions, *map(below.over, node.filters())), columns)
         readers = self._readers[node.name]
-        if self._defers and readers and all(one.fuses for one in readers):
+        if self._defers and readers and all(reader.fuses for reader in readers):
             self._chains[node.name] = chain
             return node.step(tick, [delta])
-        asked = self._asked_for[node.name]
-        made = self._tried(tick, node, chain, node, [value for name, value in columns.items() if name in asked])
-        return node.step(tick, [delta]) if made is None else made
+        wanted = self._required[node.name]
+        result = self._tried(tick, node, chain, node, [value for name, value in columns.items() if name in wanted])
+        return node.step(tick, [delta]) if result is None else result
 
     def _tried(
         self, tick: RunningTick, node: Operator, chain: Chain, shape: Operator, demands: Collection[exp.Expr]
@@ -118,20 +118,23 @@ class CloseLook:
         rows, emitted = chain.base.rows, shape.emits()
         assert rows is not None
         values = chain.columns or {name: col(name) for name in emitted.names}
-        if all(isinstance(one.unnest(), exp.Column) for one in (*chain.conditions, *values.values(), *demands)):
+        if all(
+            isinstance(expression.unnest(), exp.Column)
+            for expression in (*chain.conditions, *values.values(), *demands)
+        ):
             return None
-        found = judged(
+        attempts = judged(
             rows,
-            [_texts(one) for one in chain.conditions],
-            {name: to_spark(one) for name, one in values.items()},
-            [_texts(one) for one in demands],
+            [_texts(expression) for expression in chain.conditions],
+            {name: to_spark(expression) for name, expression in values.items()},
+            [_texts(expression) for expression in demands],
             [name for name in emitted.internals if name not in values],
         )
         if is_lifetimes(shape):
-            numbered = any(one.numbers_changes for one in walk(shape))
-            accepted = refuse_events(tick, node, found, numbered=numbered)
+            numbered = any(expression.numbers_changes for expression in walk(shape))
+            accepted = refuse_events(tick, node, attempts, numbered=numbered)
         else:
-            accepted = tick.refuse_failing(self.query_of(node), node, found, BROKEN, chain.base.count)
+            accepted = tick.refuse_failing(self.query_of(node), node, attempts, BROKEN, chain.base.count)
         return replace(chain.base, rows=accepted, peek=None, files=None, timeline=None)
 
 
@@ -158,7 +161,7 @@ def _of_a_value(error: BaseException) -> bool:
     return isinstance(error, Overflow) or (of_spark and _OF_A_VALUE.search(str(error)) is not None)
 
 
-def columns_asked_for(operators: Sequence[Operator]) -> dict[str, frozenset[str]]:
+def columns_required(operators: Sequence[Operator]) -> dict[str, frozenset[str]]:
     """Return, by operator, the columns that its readers need; ``operators`` have inputs first.
 
     A column that nobody needs may be computed or not: Spark skips it if its rows pass at once, and computes it if they
@@ -166,23 +169,23 @@ def columns_asked_for(operators: Sequence[Operator]) -> dict[str, frozenset[str]
     the query, and not on the cut.
     """
     read = {child.name for node in operators for child in node.inputs}
-    asked = {node.name: set[str]() if node.name in read else set(node.readable()) for node in operators}
+    columns = {node.name: set[str]() if node.name in read else set(node.readable()) for node in operators}
     for node in reversed(operators):
-        above = asked[node.name]
+        above = columns[node.name]
         for number, child in enumerate(node.inputs):
-            wanted = asked_of(node, number, above)
-            asked.setdefault(child.name, set()).update(child.readable().intersection(wanted))
-    return {name: frozenset(found) for name, found in asked.items()}
+            wanted = columns_required_of(node, number, above)
+            columns.setdefault(child.name, set()).update(child.readable().intersection(wanted))
+    return {name: frozenset(names) for name, names in columns.items()}
 
 
-def asked_of(node: Operator, number: int, above: Collection[str]) -> Iterable[str]:
+def columns_required_of(node: Operator, number: int, above: Collection[str]) -> Iterable[str]:
     """Return the columns of an input that an operator reads if those ``above`` are read from it.
 
     By default: for an input whose columns it passes on, those that its fields name; else all.
     """
-    found, child = node.required_columns(number, above), node.inputs[number]
-    if found is not None:
-        return found
+    required, child = node.required_columns(number, above), node.inputs[number]
+    if required is not None:
+        return required
     if not {*child.emits().names} <= {*node.emits().names}:
         return child.readable()
     return {*above, *_mentioned(node, child.readable())}

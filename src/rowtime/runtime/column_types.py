@@ -50,16 +50,16 @@ class ColumnTypes:
     def of(self, node: Operator) -> tuple[str, ...]:
         """Return the types of an operator's output, as Spark's type text, in the order of its columns."""
         if node.name not in self._known:
-            self._known[node.name] = self._found(node)
+            self._known[node.name] = self._typed(node)
         return self._known[node.name]
 
-    def _found(self, node: Operator) -> tuple[str, ...]:
+    def _typed(self, node: Operator) -> tuple[str, ...]:
         columns = node.emits().columns
         if all(column.type for column in columns):
             return tuple(column.type for column in columns)
         try:
-            made = self._here(node) or node.typed(self.rows)
-            computed = {field.name.lower(): type_text(field.dataType) for field in made.schema}
+            typed = self._here(node) or node.typed(self.rows)
+            computed = {field.name.lower(): type_text(field.dataType) for field in typed.schema}
         except AnalysisException:  # its first rows will show the problem
             computed = {}
         return tuple(column.type or computed.get(column.name.lower(), "") for column in columns)
@@ -80,17 +80,17 @@ class ColumnTypes:
 
         If an expression can be computed over the first of them that has its columns, Spark accepts it, too.
         """
-        found: list[Any] = []
+        tables: list[Any] = []
         try:
-            found += (self._empty(source) for source in node.inputs)
-            found += node.between(self._empty)
+            tables += (self._empty(source) for source in node.inputs)
+            tables += node.between(self._empty)
         except (Untranslated, Uncomputed):
             pass
-        return [rows for rows in found if is_local(rows)] if all(map(is_local, found)) else []
+        return [rows for rows in tables if is_local(rows)] if all(map(is_local, tables)) else []
 
     def _columns(self, node: Operator) -> dict[str, str]:
-        known = dict(zip(node.emits().names, self.of(node), strict=True))
-        return {**_INTERNALS, **{name: kind for name, kind in known.items() if kind}}
+        types = dict(zip(node.emits().names, self.of(node), strict=True))
+        return {**_INTERNALS, **{name: kind for name, kind in types.items() if kind}}
 
     def _empty(self, node: Operator) -> LocalFrame:
         """Return the same as `rows` on the driver; raises ``Untranslated`` if it does not support a type."""
@@ -104,7 +104,7 @@ class ColumnTypes:
     def _here(self, node: Operator) -> LocalFrame | None:
         """Return an operator's output without rows; ``None`` if only Spark knows its types."""
         try:
-            found = node.typed(self._empty)
+            typed = node.typed(self._empty)
         except (Untranslated, Uncomputed):
             return None
-        return found if is_local(found) else None
+        return typed if is_local(typed) else None

@@ -14,7 +14,7 @@ def delta_place(path: str) -> Place:
     Raises what `place_of` does, and R541 for a folder whose path deltalake would misread.
     """
     what = "the path of the Delta table"
-    found = place_of(path, what) if on_store(path) and not path.startswith("memory:") else local(path, what)
-    if wanted := path_of_delta(str(found)):
-        raise refuse("R541", f"{what} is {found}, and it takes {wanted}", "Rename the folder, or use another one.")
-    return found
+    place = place_of(path, what) if on_store(path) and not path.startswith("memory:") else local(path, what)
+    if wanted := path_of_delta(str(place)):
+        raise refuse("R541", f"{what} is {place}, and it takes {wanted}", "Rename the folder, or use another one.")
+    return place

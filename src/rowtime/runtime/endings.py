@@ -22,11 +22,11 @@ Notes = Mapping[str, Any]
 Settings = Sequence[Mapping[str, Any]]
 
 
-def asked(settings: Settings, streams: Collection[Stream]) -> tuple[set[str], list[Mapping[str, Any]]]:
+def split_ends(settings: Settings, streams: Collection[Stream]) -> tuple[set[str], list[Mapping[str, Any]]]:
     """Return the streams to end, out of the bounds that were set manually; and the other bounds."""
     finite = {node.name for node in streams if is_finite(node.source[0])}
-    ends = {one["operator"] for one in settings if one["operator"] in finite}
-    return ends, [one for one in settings if one["operator"] not in ends]
+    ends = {setting["operator"] for setting in settings if setting["operator"] in finite}
+    return ends, [setting for setting in settings if setting["operator"] not in ends]
 
 
 def with_end(  # noqa: PLR0913 - facts about the stream

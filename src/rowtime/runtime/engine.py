@@ -28,14 +28,13 @@ from rowtime.runtime import quiet
 from rowtime.runtime.adopted_files import adopted_files
 from rowtime.runtime.analysis import quietly, words_of
 from rowtime.runtime.arrivals import Arrivals
-from rowtime.runtime.asked_changes import asked_changes
 from rowtime.runtime.brokers import answering
 from rowtime.runtime.claims import claim
 from rowtime.runtime.close_look import CloseLook, closer
 from rowtime.runtime.column_types import ColumnTypes
-from rowtime.runtime.endings import asked, with_end
+from rowtime.runtime.endings import split_ends, with_end
 from rowtime.runtime.entries import cuts_input, entry_of
-from rowtime.runtime.faults import naming_disks, sets_aside
+from rowtime.runtime.faults import naming_disks, naming_functions, sets_aside
 from rowtime.runtime.given_rows import to_watch, uncounted
 from rowtime.runtime.handing_over import HandingOver
 from rowtime.runtime.intake import Taken, intake_of
@@ -49,6 +48,7 @@ from rowtime.runtime.sources.contract import Limits, Source
 from rowtime.runtime.sources.failures import OF_STORES, naming
 from rowtime.runtime.tick import GivenTable, RunningTick
 from rowtime.runtime.upgrades import bound, change
+from rowtime.runtime.visible_changes import visible_changes
 from rowtime.runtime.watch import Watch
 from rowtime.state import cuts, pump_orders, settings
 from rowtime.state.costs import INPUT, JOURNAL, KEY, SINKS
@@ -121,7 +121,7 @@ class Engine:
             stage.go_on(self.entry["control"].get(name, {}))
         self._handing_over = HandingOver(self.spark, self.checkpoint, self.stages, program.sinks)
         takers = [name for name, stage in self.stages.items() if stage.adopts]
-        self._asked = adopted_files(program, self.types.of, takers), asked_changes(program)
+        self._demands = adopted_files(program, self.types.of, takers), visible_changes(program)
         self._arrivals, self._streams = Arrivals(program.operators), program.streams
         plan = program.described()
         self._uncounted = uncounted(plan)
@@ -214,7 +214,7 @@ class Engine:
     def tick(self) -> TickReport | None:
         """Run one tick; ``None`` if there was nothing to do; then nothing is journaled."""
         secrets, folder = self.program.secrets, self.checkpoint.folder
-        with quiet.hiding(secrets), naming_disks(folder), active(self.spark), self.watch:
+        with quiet.hiding(secrets), naming_disks(folder), naming_functions(), active(self.spark), self.watch:
             report = self._tried()
             self._handing_over.settle(self.entry, now=False)
             return report
@@ -247,7 +247,7 @@ class Engine:
         self.watch.begins(self.entry["tick"] + 1, meter)
         with meter.part(INPUT):
             settled = self._set_by_hand()
-            self._ending, set_by_hand = asked(settled, self._streams)
+            self._ending, set_by_hand = split_ends(settled, self._streams)
             taken, notes = self._discover()
             skips = self._skips()
             shown = shown_in(skips, self.entry["tick"] + 1)
@@ -270,7 +270,7 @@ class Engine:
             entry[KEY] = committed.stored(self._tail.pop(running.number - 1, None))
             entry["bounded"] = any(part.part.bound is not None for part in taken.values())
             if settled:
-                places = {name: known["offsets"] for name, known in self.entry["sources"].items()}
+                places = {name: source["offsets"] for name, source in self.entry["sources"].items()}
                 entry["settings"] = [{**setting, "after": places} for setting in settled]
             if skips:
                 entry["skipped"] = skips
@@ -312,7 +312,8 @@ class Engine:
         self._fresh = False
         number = self.entry["tick"] + 1
         folder = self.checkpoint.folder
-        running = RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, *self._asked, self._memory)
+        demands, memory = self._demands, self._memory
+        running = RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, *demands, memory)
         few = sum(part.part.rows or 0 for part in taken.values()) <= self._most
         running.local = self._here and few and self._close_look is None
         running.tables, running.column_types, running.narrowed = self.tables, self.types, self._limits()
@@ -330,9 +331,9 @@ class Engine:
                 for node in self.program.operators:
                     given = [deltas[child.name] for child in node.inputs]
                     running.here = bool(given) and all(of.rows is None or is_local(of.rows) for of in given)
-                    made = look.step(running, node, given) if look else node.step(running, given)
+                    delta = look.step(running, node, given) if look else node.step(running, given)
                     watched = self._watched if look is None else {}
-                    deltas[node.name] = running.given.watched(self.spark, node, made, watched)
+                    deltas[node.name] = running.given.watched(self.spark, node, delta, watched)
                     rows = deltas[node.name].rows
                     if is_local(rows) and node.name not in self.program.read_once:
                         rows.share()
@@ -356,8 +357,8 @@ class Engine:
             begin_to_remove(self.checkpoint.folder / path)
 
     def _entry(self, running: RunningTick, notes: Mapping[str, Any], deltas: Mapping[str, Delta]) -> dict[str, Any]:
-        found = entry_of(running, self.program, self.entry, notes, deltas, self.clock())
-        return {**found, "began": self._began}
+        entry = entry_of(running, self.program, self.entry, notes, deltas, self.clock())
+        return {**entry, "began": self._began}
 
     # -- work to do -------------------------------------------------------------------
 

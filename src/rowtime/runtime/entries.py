@@ -56,5 +56,5 @@ def cuts_input(before: Entry, taken: Mapping[str, Taken], limits: Narrowed) -> b
     database table's limits change.
     """
     joined = any(part.joined and name in before["sources"] for name, part in taken.items())
-    other = before["tick"] >= 0 and before.get(LIMITS, {}) != limits
-    return joined or other or bool(before.get("bounded", False))
+    relimited = before["tick"] >= 0 and before.get(LIMITS, {}) != limits
+    return joined or relimited or bool(before.get("bounded", False))

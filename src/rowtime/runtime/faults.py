@@ -1,4 +1,4 @@
-"""Handles an error inside a tick: sets aside the files that cause it, and gives a full disk an error code."""
+"""Handles an error inside a tick: sets aside the files that cause it, and names disks and functions at fault."""
 
 from __future__ import annotations
 
@@ -14,19 +14,24 @@ from pyspark.errors import PySparkException
 
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.stores import Place
+from rowtime.core.worker_errors import raised_by_function
 from rowtime.runtime.retries import of_the_machine
 from rowtime.runtime.sources.contract import Source
 
 _ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 _DISK: Final = (*_ROOM, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 _FULL: Final = re.compile(r"[^\n]*No space left on device[^\n]*")
+_FIX: Final = (
+    "Correct it, or let it return None for such values. Then start again with --renewed NAME, or "
+    'pipeline.renewed("NAME"): the tick is repeated.'
+)
 _HINT: Final = "Free some space, or give the user that runs rowtime the right to write there. The tick is repeated."
 
 
 def sets_aside(sources: Iterable[Source], error: Exception) -> bool:
     """Return True if a source sets aside the cause of a tick's failure, so that it can be tried again at once."""
-    asked = (getattr(source, "blame", None) for source in sources)
-    return any(blame is not None and blame(error) for blame in asked)
+    judges = (getattr(source, "blame", None) for source in sources)
+    return any(blame is not None and blame(error) for blame in judges)
 
 
 @contextmanager
@@ -43,9 +48,21 @@ def naming_disks(checkpoint: Place) -> Iterator[None]:
         raise Failure(Problem("R422", what, hint=_HINT)) from error
     except (PySparkException, Py4JError) as error:
         message = of_the_machine(str(error))
-        found = _FULL.search(str(error))
-        if message is None and found is None:
+        full = _FULL.search(str(error))
+        if message is None and full is None:
             raise
-        what = f"a task of Spark cannot write: {found[0].strip() if found else message}"
+        what = f"a task of Spark cannot write: {full[0].strip() if full else message}"
         hint = f"{_HINT} The folders are {checkpoint} and Spark's own (spark.local.dir)."
         raise Failure(Problem("R422", what, hint=hint)) from error
+
+
+@contextmanager
+def naming_functions() -> Iterator[None]:
+    """Raise ``Failure`` (R512) for an error that a user's Python function raises in a worker."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raised = raised_by_function(str(error))
+        if raised is None:
+            raise
+        raise Failure(Problem("R512", f"a Python function of the query raised {raised}", hint=_FIX)) from error

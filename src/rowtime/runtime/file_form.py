@@ -63,8 +63,10 @@ class FileForm:
         split = partitions_of(node.format, node.options)
         largest = LARGEST if split else 0  # one task has all rows of a folder
         if node.format not in FUNCTIONS:
-            known = PARQUET_CODECS.get(codec, "")
-            return cls(codec=known, split=split or _split(node), most=most, folders=bool(split), largest=largest)
+            parquet_codec = PARQUET_CODECS.get(codec, "")
+            return cls(
+                codec=parquet_codec, split=split or _split(node), most=most, folders=bool(split), largest=largest
+            )
         names = [name for name in names if name not in split]
         header = _header(names, given) if node.format == "csv" and given.get("header", "").lower() == "true" else None
         codec = TEXT_CODECS.get(codec, "")
@@ -91,8 +93,8 @@ def lines_of(file: Place) -> list[str]:
 
 def writer_options(kind: str, options: Sequence[tuple[str, str]]) -> str:
     """Return the options of ``to_csv`` or ``to_json``, as a map in SQL."""
-    known = {name.lower(): name for name in WRITES[kind]}
-    given_options = {known[name.lower()]: value for name, value in options if name.lower() in known}
+    spelled = {name.lower(): name for name in WRITES[kind]}
+    given_options = {spelled[name.lower()]: value for name, value in options if name.lower() in spelled}
     if kind == "csv":
         given_options.update(("sep", value) for name, value in options if name.lower() == "delimiter")
     pairs = (f"{literal(name)}, {literal(value)}" for name, value in {**_AS_TOLD[kind], **given_options}.items())

@@ -74,6 +74,6 @@ class FirstStart:
         actions = self.program.actions
         if not actions:
             return []
-        named = {one.writer for one in actions if isinstance(one, SetBound | EndStream) and one.writer}
+        named = {action.writer for action in actions if isinstance(action, SetBound | EndStream) and action.writer}
         make_folder(self.checkpoint.folder)
         return [writer_of(self.checkpoint), EVERYONE, *sorted(named)]

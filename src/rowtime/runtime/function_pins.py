@@ -17,7 +17,7 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 from rowtime.core.errors import Refused, refuse
-from rowtime.core.imported import Imported, found
+from rowtime.core.imported import Imported, load
 from rowtime.runtime.given_functions import python_functions
 from rowtime.state import files
 
@@ -49,12 +49,12 @@ def _parts(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
 
 def _inside(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
     if isinstance(value, tuple | list):
-        for one in value:
-            yield from _parts(one, seen)
+        for element in value:
+            yield from _parts(element, seen)
     elif isinstance(value, Mapping):
-        yield from sorted(repr([*_parts(key, seen), *_parts(one, seen)]) for key, one in value.items())
+        yield from sorted(repr([*_parts(key, seen), *_parts(element, seen)]) for key, element in value.items())
     elif isinstance(value, set | frozenset):
-        yield from sorted(repr([*_parts(one, seen)]) for one in value)
+        yield from sorted(repr([*_parts(element, seen)]) for element in value)
     else:
         yield from _called(value, seen)
 
@@ -70,7 +70,7 @@ def _called(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
     elif isinstance(value, FunctionType):
         yield from _of_function(value, seen)
     elif isinstance(value, Imported):
-        yield from _parts(found(*astuple(value)), seen)
+        yield from _parts(load(*astuple(value)), seen)
     elif isinstance(value, partial):
         yield from _parts([value.func, value.args, value.keywords], seen)
     elif hasattr(value, "__wrapped__"):
@@ -89,11 +89,11 @@ def _of_function(function: FunctionType, seen: dict[int, Any]) -> Iterator[Any]:
         except ValueError:  # a cell that is still empty
             yield "empty"
     for name in sorted({*function.__code__.co_names}):
-        one = function.__globals__.get(name)
-        ours = isinstance(one, FunctionType) and one.__module__ == function.__module__
-        if ours or (isinstance(one, _PLAIN) and one is not None):
+        referred = function.__globals__.get(name)
+        ours = isinstance(referred, FunctionType) and referred.__module__ == function.__module__
+        if ours or (isinstance(referred, _PLAIN) and referred is not None):
             yield name
-            yield from _parts(one, seen)
+            yield from _parts(referred, seen)
 
 
 def _without_text(function: FunctionType) -> CodeType:
@@ -112,8 +112,8 @@ def prints(program: Program, given: Mapping[str, Callable[..., Any]], spark: Spa
     called = {name.lower() for name in re.findall(r"(\w+)`?\s*\(", program.written)}
     scripted = {name: function for name, (function, _) in program.catalog.python.items()}
     ours = {**scripted, **given}
-    known = {name.lower(): function for name, function in ours.items() if name.lower() in called}
-    return {name: print_of(one) for name, one in {**python_functions(spark, called), **known}.items()}
+    of_pipeline = {name.lower(): function for name, function in ours.items() if name.lower() in called}
+    return {name: print_of(one) for name, one in {**python_functions(spark, called), **of_pipeline}.items()}
 
 
 def check(checkpoint: Checkpoint, now: Mapping[str, str], renewed: Collection[str]) -> dict[str, Any] | None:
@@ -124,32 +124,32 @@ def check(checkpoint: Checkpoint, now: Mapping[str, str], renewed: Collection[st
     kept, wanted = recorded(checkpoint), {name.lower() for name in renewed}
     last = checkpoint.journal.last()
     tick = 0 if last is None else last["tick"] + 1
-    made = dict(kept)
+    prints = dict(kept)
     for name, print_now in now.items():
-        known = kept.get(name)
-        if known is None or last is None or known["python"] != VERSION:
-            before = [] if known is None or last is None else known.get("before", [])
-            made[name] = {"python": VERSION, "print": print_now, "before": before}
-        elif known["print"] != print_now:
+        pin = kept.get(name)
+        if pin is None or last is None or pin["python"] != VERSION:
+            before = [] if pin is None or last is None else pin.get("before", [])
+            prints[name] = {"python": VERSION, "print": print_now, "before": before}
+        elif pin["print"] != print_now:
             if name not in wanted:
                 raise _other(name)
-            before = [*known.get("before", []), {"print": known["print"], "until": tick}]
-            made[name] = {"python": VERSION, "print": print_now, "before": before}
-    return made if made != kept else None
+            before = [*pin.get("before", []), {"print": pin["print"], "until": tick}]
+            prints[name] = {"python": VERSION, "print": print_now, "before": before}
+    return prints if prints != kept else None
 
 
 def of_now(now: Mapping[str, str]) -> dict[str, Any]:
     """Return the record for functions all of whose results are by their present code."""
-    return {name: {"python": VERSION, "print": one, "before": []} for name, one in now.items()}
+    return {name: {"python": VERSION, "print": print_now, "before": []} for name, print_now in now.items()}
 
 
 def check_replay(checkpoint: Checkpoint, now: Mapping[str, str]) -> None:
     """Refuse to compute again with functions that differ from those of the run (R450, R407)."""
-    for name, known in recorded(checkpoint).items():
-        if known["python"] == VERSION and now.get(name, known["print"]) != known["print"]:
+    for name, pin in recorded(checkpoint).items():
+        if pin["python"] == VERSION and now.get(name, pin["print"]) != pin["print"]:
             raise _other(name)
-        if known.get("before"):
-            what = f"the function {name} was a different one before tick {known['before'][-1]['until']}"
+        if pin.get("before"):
+            what = f"the function {name} was a different one before tick {pin['before'][-1]['until']}"
             raise refuse("R407", what, "Verify a pipeline before one of its functions changes.")
 
 
@@ -159,10 +159,10 @@ def recorded(checkpoint: Checkpoint) -> dict[str, Any]:
     return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
-def keep(checkpoint: Checkpoint, made: Mapping[str, Any] | None) -> None:
+def keep(checkpoint: Checkpoint, prints: Mapping[str, Any] | None) -> None:
     """Write a checkpoint's record of functions from now on."""
-    if made is not None:
-        files.write_over(checkpoint.folder / FILE, json.dumps(made, indent=1, sort_keys=True).encode())
+    if prints is not None:
+        files.write_over(checkpoint.folder / FILE, json.dumps(prints, indent=1, sort_keys=True).encode())
 
 
 def _other(name: str) -> Refused:

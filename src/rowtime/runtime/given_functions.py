@@ -38,7 +38,7 @@ def take_functions(given: SparkSession, derived: SparkSession) -> None:
 
 def _go_where(given: SparkSession, derived: SparkSession) -> None:
     """Let a name without a database mean the same as to the user."""
-    theirs, mine = (one._jsparkSession.sessionState().catalog() for one in (given, derived))  # noqa: SLF001 - no public way
+    theirs, mine = (session._jsparkSession.sessionState().catalog() for session in (given, derived))  # noqa: SLF001 - no public way
     if (database := theirs.getCurrentDatabase()) != mine.getCurrentDatabase():
         mine.setCurrentDatabase(database)
 
@@ -47,14 +47,14 @@ def declare(derived: SparkSession, names: Collection[str]) -> None:
     """Register Python functions of the session again, as deterministic. Raises ``Refused`` (R107) for others."""
     jvm: Any = derived._jvm  # noqa: SLF001 - as above
     name_of = "org.apache.spark.sql.execution.python.UserDefinedPythonFunction"
-    (made,) = jvm.java.lang.Class.forName(name_of).getConstructors()
+    (constructor,) = jvm.java.lang.Class.forName(name_of).getConstructors()
     for name in names:
-        found = _python_function(derived, name)
-        if found is None:
+        call = _python_function(derived, name)
+        if call is None:
             hint = "Only Python functions can be declared; Spark knows this of its own."
             raise refuse("R107", f"the session has no function of Python with the name {name}", hint)
-        arguments = [name, found.func(), found.dataType(), found.evalType(), True]
-        more = [jvm.java.util.ArrayList() for _ in range(made.getParameterCount() - len(arguments))]  # since 4.3
+        arguments = [name, call.func(), call.dataType(), call.evalType(), True]
+        more = [jvm.java.util.ArrayList() for _ in range(constructor.getParameterCount() - len(arguments))]  # since 4.3
         anew = getattr(jvm, name_of)(*arguments, *more)
         derived._jsparkSession.udf().registerPython(name, anew)  # noqa: SLF001 - as above
 
@@ -64,15 +64,15 @@ def _python_function(derived: SparkSession, name: str) -> Any:
     jvm: Any = derived._jvm  # noqa: SLF001 - as above
     registry = _registry(derived)
     listed = registry.listFunction()
-    known = names_of(listed)
-    if name.lower() not in known:
+    names = names_of(listed)
+    if name.lower() not in names:
         return None
-    builder = registry.lookupFunctionBuilder(listed.apply(known.index(name.lower()))).get()
+    builder = registry.lookupFunctionBuilder(listed.apply(names.index(name.lower()))).get()
     try:
-        made = builder.apply(jvm.PythonUtils.toSeq([]))
+        call = builder.apply(jvm.PythonUtils.toSeq([]))
     except Py4JJavaError:  # a Scala function, which has a fixed number of arguments
         return None
-    return made if made.getClass().getSimpleName() in ("PythonUDF", "PythonUDAF") else None
+    return call if call.getClass().getSimpleName() in ("PythonUDF", "PythonUDAF") else None
 
 
 def python_functions(spark: SparkSession, names: AbstractSet[str]) -> dict[str, Any]:
@@ -82,14 +82,14 @@ def python_functions(spark: SparkSession, names: AbstractSet[str]) -> dict[str, 
     """
     from pyspark import cloudpickle  # noqa: PLC0415 - only for functions
 
-    byte, found = spark._jvm.scala.reflect.ClassTag.Byte(), {}  # type: ignore[union-attr]  # noqa: SLF001 - as above
+    byte, functions = spark._jvm.scala.reflect.ClassTag.Byte(), {}  # type: ignore[union-attr]  # noqa: SLF001 - as above
     for name in sorted(names & {*map(str.lower, names_of(_registry(spark).listFunction()))} - spark_functions(spark)):
         if (call := _python_function(spark, name)) is not None:
             try:
-                found[name] = cloudpickle.loads(bytes(call.func().command().toArray(byte)))
+                functions[name] = cloudpickle.loads(bytes(call.func().command().toArray(byte)))
             except Exception:  # noqa: BLE001, S112 - a module may raise anything when it is imported
                 continue
-    return found
+    return functions
 
 
 def _registry(spark: SparkSession) -> Any:

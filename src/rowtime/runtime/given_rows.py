@@ -67,11 +67,11 @@ class GivenRows:
 
     def by_operator(self, deltas: Mapping[str, Delta], operators: Collection[str]) -> dict[str, int]:
         """Return how many rows these operators gave; unknown numbers are omitted."""
-        found = {name: self.in_delta(deltas[name]) for name in operators} | self._marks.counts()
+        counts = {name: self.in_delta(deltas[name]) for name in operators} | self._marks.counts()
         for name, rows in self._counted.items():
             with suppress(Uncomputed):  # a column that nobody above needs may fail
-                found[name] = rows.number
-        return {name: count for name in operators if (count := found[name]) is not None}
+                counts[name] = rows.number
+        return {name: count for name in operators if (count := counts[name]) is not None}
 
     def in_delta(self, delta: Delta) -> int | None:
         """Return the number of rows on an edge in this tick, after all steps; not of marked ones.
@@ -95,11 +95,11 @@ def to_watch(plan: StoredPlan, names: Collection[str]) -> dict[str, bool]:
     If an operator passes each row of one of them on, the number of the latter follows from its own.
     """
     watched, filtered = {*names}, set[str]()
-    for one in reversed([*plan.operators.values()]):
-        if one.answers.drops_rows(one.fields) or (_passes(one) and one.name in filtered):
-            filtered.update(one.inputs)
-        if one.name in names and _passes(one) and len(one.inputs) == 1:
-            watched -= {*one.inputs}
+    for operator in reversed([*plan.operators.values()]):
+        if operator.answers.drops_rows(operator.fields) or (_passes(operator) and operator.name in filtered):
+            filtered.update(operator.inputs)
+        if operator.name in names and _passes(operator) and len(operator.inputs) == 1:
+            watched -= {*operator.inputs}
     return {name: name in filtered for name in names if name in watched}
 
 
@@ -107,17 +107,17 @@ def uncounted(plan: StoredPlan) -> Sequence[str]:
     """Return the operators whose row numbers do not follow from the counts of gates and sinks."""
     sinks = {*plan.of_kind("sink")}
     counted: set[str] = set()
-    for one in reversed([*plan.operators.values()]):
-        tells = one.answers.is_gate or one.name in sinks or (_passes(one) and one.name in counted)
-        if tells and len(one.inputs) == 1:
-            counted.add(one.inputs[0])
-    found: list[str] = []
-    for one in plan.operators.values():
-        is_visible = not one.inputs or one.name in sinks or one.name in counted
-        if not is_visible and (not _passes(one) or {*found} & {*one.inputs}):
-            found.append(one.name)
-    return found
+    for operator in reversed([*plan.operators.values()]):
+        tells = operator.answers.is_gate or operator.name in sinks or (_passes(operator) and operator.name in counted)
+        if tells and len(operator.inputs) == 1:
+            counted.add(operator.inputs[0])
+    names: list[str] = []
+    for operator in plan.operators.values():
+        is_visible = not operator.inputs or operator.name in sinks or operator.name in counted
+        if not is_visible and (not _passes(operator) or {*names} & {*operator.inputs}):
+            names.append(operator.name)
+    return names
 
 
-def _passes(one: StoredOperator) -> bool:
-    return one.answers.passes_each(one.fields)
+def _passes(operator: StoredOperator) -> bool:
+    return operator.answers.passes_each(operator.fields)

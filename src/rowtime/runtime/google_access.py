@@ -23,12 +23,12 @@ OF_CONNECTOR: Final = {
 def google_settings() -> dict[str, str]:
     """Return Hadoop's settings: the key and the server. Without a key the machine's account is used."""
     account = google_account()
-    found = {"fs.gs.storage.root.url": f"{account.url.rstrip('/')}/"} if account.url else {}
+    settings = {"fs.gs.storage.root.url": f"{account.url.rstrip('/')}/"} if account.url else {}
     if not account.identifies:
-        return {**found, "fs.gs.auth.type": "UNAUTHENTICATED"}
+        return {**settings, "fs.gs.auth.type": "UNAUTHENTICATED"}
     if account.path:
         key = {"fs.gs.auth.service.account.json.keyfile": account.path}
-        return {**found, "fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE", **key}
+        return {**settings, "fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE", **key}
     if os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"):
-        return {**found, "fs.gs.auth.type": "APPLICATION_DEFAULT"}
-    return found
+        return {**settings, "fs.gs.auth.type": "APPLICATION_DEFAULT"}
+    return settings

@@ -49,8 +49,8 @@ class HandingOver:
         with ThreadPoolExecutor(len(others)) as pool:
             under_way = [pool.submit(self._publish, group, entry) for group in others]
             self._publish(first, entry)
-        for one in under_way:
-            one.result()
+        for future in under_way:
+            future.result()
 
     def _publish(self, nodes: Sequence[SinkNode], entry: Entry) -> None:
         for node in nodes:

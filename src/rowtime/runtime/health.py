@@ -66,10 +66,10 @@ def findings(home: Place, port: int, *, start: bool) -> Iterator[Finding]:
 
 
 def _python() -> Finding:
-    found = f"{platform.python_version()}, {sys.executable}"
+    versions = f"{platform.python_version()}, {sys.executable}"
     if sys.version_info < LEAST_PYTHON:
-        return Finding("Python", "failed", found, "Install Python 3.11 or newer.")
-    return Finding("Python", "ok", found)
+        return Finding("Python", "failed", versions, "Install Python 3.11 or newer.")
+    return Finding("Python", "ok", versions)
 
 
 def _workers() -> Iterator[Finding]:
@@ -79,8 +79,8 @@ def _workers() -> Iterator[Finding]:
         return
     mine = f"{sys.version_info.major}.{sys.version_info.minor}"
     try:
-        asked = [command, "-c", "import sys; print(f'{sys.version_info.major}.{sys.version_info.minor}')"]
-        version = subprocess.run(asked, capture_output=True, text=True, timeout=30, check=True).stdout.strip()  # noqa: S603 - as Spark runs it
+        arguments = [command, "-c", "import sys; print(f'{sys.version_info.major}.{sys.version_info.minor}')"]
+        version = subprocess.run(arguments, capture_output=True, text=True, timeout=30, check=True).stdout.strip()  # noqa: S603 - as Spark runs it
     except (OSError, subprocess.SubprocessError) as error:
         yield Finding("PYSPARK_PYTHON", "failed", f"{command} does not run: {headline(error)}", "Unset PYSPARK_PYTHON.")
         return
@@ -96,7 +96,7 @@ def _java() -> Finding:
     if command is None and (home := java.installed()) is not None:
         command, place = str(home / "bin" / "java"), ", not on the PATH"
     if command is None:
-        return Finding("Java", "failed", f"no java: {java.looked()}", java.INSTALL)
+        return Finding("Java", "failed", f"no java: {java.searched_places()}", java.INSTALL)
     number = java.version_of(command)
     if number is None:
         return Finding("Java", "failed", f"{command} prints no version", java.INSTALL)
@@ -109,9 +109,9 @@ def _java() -> Finding:
 
 
 def _spark(*, start: bool) -> Finding:
-    found = version("pyspark")
+    number = version("pyspark")
     if not start:
-        return Finding("Spark", "ok", f"{found}, not started")
+        return Finding("Spark", "ok", f"{number}, not started")
     from rowtime.runtime.session import new_spark  # noqa: PLC0415 - Spark
 
     try:
@@ -122,12 +122,12 @@ def _spark(*, start: bool) -> Finding:
             spark.stop()
     except Failure as failure:
         problem = failure.problems[0]
-        return Finding("Spark", "failed", f"{found} does not start: {problem.message}", problem.hint)
+        return Finding("Spark", "failed", f"{number} does not start: {problem.message}", problem.hint)
     except Exception as error:  # noqa: BLE001 - the user has to know any error
         what = "Read what Spark has printed. `rowtime doctor --no-spark` checks the rest."
-        return Finding("Spark", "failed", f"{found} does not work: {headline(error)}", what)
+        return Finding("Spark", "failed", f"{number} does not work: {headline(error)}", what)
     assert rows == 3  # noqa: PLR2004 - as above
-    return Finding("Spark", "ok", f"{found}, ran a job with a Python worker")
+    return Finding("Spark", "ok", f"{number}, ran a job with a Python worker")
 
 
 def _kafka() -> Finding:
@@ -157,8 +157,8 @@ def _home(home: Place) -> Finding:
     if home.is_dir():
         return _writable("home", home)
     nearest = next(folder for folder in home.absolute().parents if folder.is_dir())
-    found = _writable("home", nearest)
-    return found if found.state == "failed" else Finding("home", "ok", f"{home.absolute()}, made at the first use")
+    finding = _writable("home", nearest)
+    return finding if finding.state == "failed" else Finding("home", "ok", f"{home.absolute()}, made at the first use")
 
 
 def _writable(name: str, folder: Path) -> Finding:
@@ -175,13 +175,13 @@ def _disks(home: Place) -> Iterator[Finding]:
     if isinstance(home, Path):
         places = {"home": home.absolute(), **places}
     for name, place in places.items():
-        folder = next(one for one in (place, *place.parents) if one.is_dir())
+        folder = next(parent for parent in (place, *place.parents) if parent.is_dir())
         free = shutil.disk_usage(folder).free
-        found = f"{free / 2**30:.1f} GiB free at {folder}"
+        space = f"{free / 2**30:.1f} GiB free at {folder}"
         state: State = "failed" if free < LEAST_DISK else "warning" if free < SOME_DISK else "ok"
         what = "Free some space: state and refused rows are kept on this disk." if name == "home" else ""
         what = what or "Free some space, or name another disk for Spark's own files: SPARK_LOCAL_DIRS."
-        yield Finding(f"disk of the {name}", state, found, "" if state == "ok" else what)
+        yield Finding(f"disk of the {name}", state, space, "" if state == "ok" else what)
 
 
 def _address() -> Finding:

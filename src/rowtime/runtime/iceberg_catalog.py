@@ -75,9 +75,9 @@ def place_in(location: str, properties: Mapping[str, str], what: str) -> Place |
         return place_of("/" + location.removeprefix("file:").lstrip("/"), what)
     if not on_store(location) or location.startswith("memory:"):
         return None
-    found = place_of(location, what)
-    assert isinstance(found, ObjectPlace)
-    return ObjectPlace(Bucket(found.bucket.url, settings_in(properties, found.bucket.url)), found.key)
+    place = place_of(location, what)
+    assert isinstance(place, ObjectPlace)
+    return ObjectPlace(Bucket(place.bucket.url, settings_in(properties, place.bucket.url)), place.key)
 
 
 def ask_the_store(error: Exception, catalog: Any) -> None:

@@ -26,10 +26,10 @@ class Commits:
             return self._commit(table, requirements, updates)
         except Exception:
             with suppress(Exception):  # then the outcome is unknown, and the error is raised
-                found = self._catalog.load_table(table.name())
-                if _has(found.metadata, updates):
+                loaded = self._catalog.load_table(table.name())
+                if _has(loaded.metadata, updates):
                     return CommitTableResponse(
-                        metadata=found.metadata, **{"metadata-location": found.metadata_location}
+                        metadata=loaded.metadata, **{"metadata-location": loaded.metadata_location}
                     )
             raise
 

@@ -52,5 +52,5 @@ _parsed = PyArrowFileIO.parse_location
 
 def _somewhere(elsewhere: bool) -> dict[str, str]:  # noqa: FBT001 - its only question
     """Return the environment's region; servers other than Amazon's cannot be asked for it."""
-    found = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or ("us-east-1" if elsewhere else "")
-    return {_REGION: found} if found else {}
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or ("us-east-1" if elsewhere else "")
+    return {_REGION: region} if region else {}

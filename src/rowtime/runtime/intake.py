@@ -40,7 +40,7 @@ def intake_of(spark: SparkSession, taken: Taken, control: StreamClocks, *, here:
     sent = {(item.writer, item.position): item.arrival for item in part.bounds if item.arrival is not None}
     moved = any(part.end[w] > part.start.get(w, 0) for w in part.end)
     rows = _rows(spark, source, part, here=here) if moved and part.rows != 0 else None
-    made = Intake(
+    intake = Intake(
         rows,
         part.rows,
         _peek(source, part),
@@ -56,11 +56,11 @@ def intake_of(spark: SparkSession, taken: Taken, control: StreamClocks, *, here:
         joined=taken.joined,
     )
     if "runs" not in part.detail:
-        return replace(made, in_band=source.in_band, stamped=not source.steady)
+        return replace(intake, in_band=source.in_band, stamped=not source.steady)
     facts = _Runs(part.detail["runs"], control, taken.joined, bounds)
     lowest, highest = facts.span
     return replace(
-        made,
+        intake,
         rows=rows if facts.rows else None,
         gated=facts.gated,
         raises=facts.raises,
@@ -108,7 +108,7 @@ class _Runs:
         joined: Sequence[str],
         bounds: Sequence[tuple[str, int, int]],
     ) -> None:
-        self._runs = {writer: list(found) for writer, found in runs.items() if found}
+        self._runs = {writer: list(of_writer) for writer, of_writer in runs.items() if of_writer}
         self._bounds: dict[str, list[tuple[int, int]]] = {writer: [] for writer in self._runs}
         for writer, position, at in bounds:
             # Only a bound with rows after it affects the rows.
@@ -120,9 +120,9 @@ class _Runs:
             own = control.away.get(writer, BEGINNING)
             self._clocks[writer] = max(control.reached, own, self._clocks.get(writer, BEGINNING))
         self.modes = {**control.modes}
-        for writer, found in self._runs.items():
-            given = [run for run in found if run[4] != "n"]
-            mode = "given" if len(given) == len(found) else "mixed" if given else "arrival"
+        for writer, of_writer in self._runs.items():
+            given = [run for run in of_writer if run[4] != "n"]
+            mode = "given" if len(given) == len(of_writer) else "mixed" if given else "arrival"
             if self.modes.get(writer, mode) != mode:
                 mode = "mixed"
             self.modes[writer] = mode
@@ -145,18 +145,18 @@ class _Runs:
     def raises(self) -> bool:
         """Return True if arrival times may have to be raised to the clock of their writer."""
         return self.mixed or any(
-            self.modes[w] == "arrival" and at < END for w, found in self._bounds.items() for _, at in found
+            self.modes[w] == "arrival" and at < END for w, bounds in self._bounds.items() for _, at in bounds
         )
 
     @cached_property
     def gated(self) -> bool:
         """Return False if every run is at or above its writer's clock."""
-        return self.mixed or not all(self._clean(writer, found) for writer, found in self._runs.items())
+        return self.mixed or not all(self._clean(writer, of_writer) for writer, of_writer in self._runs.items())
 
-    def _clean(self, writer: str, found: Sequence[Run]) -> bool:
+    def _clean(self, writer: str, of_writer: Sequence[Run]) -> bool:
         """Return True if given rowtimes do not go back; arrival times are raised, but none comes after the end."""
         mark = self._clocks.get(writer, BEGINNING)
-        items: list[tuple[int, Any]] = [*((run[0], run) for run in found), *self._bounds[writer]]
+        items: list[tuple[int, Any]] = [*((run[0], run) for run in of_writer), *self._bounds[writer]]
         for _, what in sorted(items, key=itemgetter(0)):
             if isinstance(what, int):
                 mark = max(mark, what)
@@ -171,7 +171,7 @@ class _Runs:
     @property
     def shown(self) -> dict[str, int]:
         """Return the last rowtime of ordered runs."""
-        marks = {w: max(r[3] for r in found) for w, found in self._runs.items() if self.modes[w] == "given"}
+        marks = {w: max(r[3] for r in of_writer) for w, of_writer in self._runs.items() if self.modes[w] == "given"}
         return {} if self.gated else marks
 
     def arrived(self, part: Slice) -> dict[str, int]:
@@ -181,7 +181,7 @@ class _Runs:
     @property
     def span(self) -> tuple[int, int]:
         """Return the least and the greatest rowtime, if known."""
-        runs = [run for found in self._runs.values() for run in found]
+        runs = [run for of_writer in self._runs.values() for run in of_writer]
         if not runs or self.gated or any(mode != "given" for mode in self.modes.values()):
             return BEGINNING, END
         return min(run[2] for run in runs), max(run[3] for run in runs)

@@ -79,8 +79,8 @@ def jdbc_jars(url: str) -> list[str]:
 
     Raises ``Failure`` (R502) as above.
     """
-    known = DRIVERS.get(url.split(":")[1] if ":" in url else "")
-    return _not_shipped(fetch([known])) if known else []
+    driver = DRIVERS.get(url.split(":")[1] if ":" in url else "")
+    return _not_shipped(fetch([driver])) if driver else []
 
 
 def store_jars() -> list[str]:
@@ -159,7 +159,7 @@ def _resolve(coordinates: Sequence[str], work: Path) -> Path:
     if mvn is None:
         raise _missing(coordinates, "mvn is not installed")
     (work / "nothing").mkdir()
-    listed = "\n".join(_dependency(*one.split(":")) for one in coordinates)
+    listed = "\n".join(_dependency(*coordinate.split(":")) for coordinate in coordinates)
     pom = _POM.format(nothing=(work / "nothing").as_uri(), dependencies=listed)
     (work / "pom.xml").write_text(pom, encoding="utf-8")
     if _run(mvn, work, OFFLINE_SECONDS, "--offline"):

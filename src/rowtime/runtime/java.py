@@ -38,7 +38,7 @@ INSTALL: Final = (
 
 
 @contextmanager
-def found() -> Iterator[None]:
+def available() -> Iterator[None]:
     """Start Spark inside this: raises ``Failure`` (R510) if no Java is found, or if it is too old.
 
     If Java is neither in JAVA_HOME nor on the PATH, the usual places are searched.
@@ -47,7 +47,7 @@ def found() -> Iterator[None]:
     if command is None:
         home = installed()
         if home is None:
-            raise _failure(f"Spark needs Java {LEAST} or newer, and there is no java: {looked()}")
+            raise _failure(f"Spark needs Java {LEAST} or newer, and there is no java: {searched_places()}")
         os.environ["JAVA_HOME"] = str(home)
         command = str(home / "bin" / "java")
     try:
@@ -67,7 +67,7 @@ def named() -> str | None:
     return shutil.which(Path(home, "bin", "java")) if home else shutil.which("java")
 
 
-def looked() -> str:
+def searched_places() -> str:
     """Return where the launcher looks, in words."""
     home = os.environ.get("JAVA_HOME")
     return f"JAVA_HOME is {home}, which has no bin/java" if home else "JAVA_HOME is not set, and PATH has none"
@@ -89,9 +89,9 @@ def installed() -> Path | None:
 
 def version_of(command: str) -> int | None:
     """Return the version that a java command prints, 8 for 1.8; ``None`` if it does not run."""
-    asked = [command, "-XshowSettings:properties", "-version"]
+    arguments = [command, "-XshowSettings:properties", "-version"]
     try:
-        answer = subprocess.run(asked, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603 - Spark runs the same
+        answer = subprocess.run(arguments, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603 - Spark runs the same
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = _VERSION.search(answer.stderr)

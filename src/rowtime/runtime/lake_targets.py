@@ -47,7 +47,7 @@ def lake_targets(
     """
     if not variables:
         kept = {name: node.fields for name, node in plan.operators.items() if node.fields.get("format") in LAKES}
-        return {pump_of(name): LakeTarget(found["format"], dict(found["options"])) for name, found in kept.items()}
+        return {pump_of(name): LakeTarget(target["format"], dict(target["options"])) for name, target in kept.items()}
     program = compile_script(plan.sql, home if isinstance(home, Home) else Home(home), variables)
     if program.problems:
         raise Refused(*program.problems)

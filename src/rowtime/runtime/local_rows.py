@@ -25,11 +25,11 @@ BYTES = 512 << 20  # of the rows of one source, or of one operator's state, that
 def of_source(spark: SparkSession, source: Source, part: Slice) -> LocalFrame | None:
     """Return the rows of a range, if the source can read them by itself."""
     given = getattr(source, "given", None)
-    found = None if given is None or part.rows is None or part.rows > MOST else given(part)
-    if found is None or not all(holds(kind) for _, kind in found[0]):
+    read = None if given is None or part.rows is None or part.rows > MOST else given(part)
+    if read is None or not all(holds(kind) for _, kind in read[0]):
         return None
-    tables = _few(found[1])
-    return None if tables is None else LocalFrame.of(spark, put_together(found[0], tables), found[0])
+    tables = _few(read[1])
+    return None if tables is None else LocalFrame.of(spark, put_together(read[0], tables), read[0])
 
 
 def of_segments(
@@ -50,10 +50,10 @@ def of_table(spark: SparkSession, schema: StructType, rows: pa.Table) -> LocalFr
 
 def _few(tables: Iterable[pa.Table]) -> list[pa.Table] | None:
     """Return the tables, unless they are too large together."""
-    found, used = [], 0
+    kept, used = [], 0
     for table in tables:
-        found.append(table)
+        kept.append(table)
         used += table.nbytes
         if used > BYTES:
             return None
-    return found
+    return kept

@@ -73,7 +73,7 @@ class Marks:
         with suppress(Py4JError, AttributeError, TypeError, ValueError):
             while True:
                 under_way = self._look(seen)
-                complete = {name for one in seen.values() for name in one} >= {*self._names.values()}
+                complete = {name for by_name in seen.values() for name in by_name} >= {*self._names.values()}
                 if complete or time.monotonic() - began > (PATIENCE if under_way else LATE):
                     return _agreed(seen)
                 time.sleep(LATE / 10)
@@ -82,12 +82,12 @@ class Marks:
     def _look(self, seen: dict[int, dict[str, set[int | None]]]) -> bool:
         """Note the counts of queries that have ended; return True if one is running."""
         under_way = False
-        for number, one in self._newest(_FEW):
+        for number, execution in self._newest(_FEW):
             if number <= self._last:
                 break
             if number in seen:
                 continue
-            if one.completionTime().isDefined():
+            if execution.completionTime().isDefined():
                 seen[number] = self._in_query(number)
             else:
                 under_way = True
@@ -95,10 +95,10 @@ class Marks:
 
     def _newest(self, most: int) -> Iterator[tuple[int, Any]]:
         """Yield the newest queries with their numbers, newest first."""
-        found = self._store.executionsList(max(0, self._store.executionsCount() - most), most)
-        for n in reversed(range(found.size())):
-            one = found.apply(n)
-            yield one.executionId(), one
+        executions = self._store.executionsList(max(0, self._store.executionsCount() - most), most)
+        for n in reversed(range(executions.size())):
+            execution = executions.apply(n)
+            yield execution.executionId(), execution
 
     def _in_query(self, number: int) -> dict[str, set[int | None]]:
         """Return the rows that passed each mark in a query; ``None`` if that is not reliable."""
@@ -106,13 +106,13 @@ class Marks:
         text = graph.makeDotFile(values)
         nodes = {int(node): label for node, label in _NODE.findall(text)}
         above = {int(child): int(parent) for child, parent in _EDGE.findall(text)}
-        found: dict[str, set[int | None]] = defaultdict(set)
+        metrics: dict[str, set[int | None]] = defaultdict(set)
         for node, label in nodes.items():
             mark = _MARK.match(label)
             if mark and int(mark[1]) in self._names:
                 whole = self._reads_all(node, nodes, above)
-                found[self._names[int(mark[1])]].add(_metric(graph, values, node) if whole else None)
-        return found
+                metrics[self._names[int(mark[1])]].add(_metric(graph, values, node) if whole else None)
+        return metrics
 
     def _reads_all(self, node: int, nodes: dict[int, str], above: dict[int, int]) -> bool:
         """Return True if the plan above a node reads all its rows, and once; up to the exchange."""
@@ -129,9 +129,11 @@ class Marks:
 def _metric(graph: Any, values: Any, number: int) -> int | None:
     nodes = graph.allNodes()
     nearest = sorted(range(nodes.size()), key=lambda n: abs(n - number))  # each call takes time
-    node = next(one for one in map(nodes.apply, nearest) if one.id() == number)
+    node = next(candidate for candidate in map(nodes.apply, nearest) if candidate.id() == number)
     metrics = node.metrics()
-    metric = next(one for one in (metrics.apply(n) for n in range(metrics.size())) if one.name() == _ROWS)
+    metric = next(
+        candidate for candidate in (metrics.apply(n) for n in range(metrics.size())) if candidate.name() == _ROWS
+    )
     text = values.get(metric.accumulatorId())
     return int(text.get().replace(",", "")) if text.isDefined() else None
 
@@ -139,7 +141,7 @@ def _metric(graph: Any, values: Any, number: int) -> int | None:
 def _agreed(seen: dict[int, dict[str, set[int | None]]]) -> dict[str, int]:
     """Return the counts on which all queries agree that have read a place completely."""
     counts_by_place: dict[str, set[int]] = defaultdict(set)
-    for one in seen.values():
-        for name, counts in one.items():
+    for by_name in seen.values():
+        for name, counts in by_name.items():
             counts_by_place[name] |= {n for n in counts if n is not None}
     return {name: min(counts) for name, counts in counts_by_place.items() if len(counts) == 1}

@@ -96,8 +96,8 @@ def covered(spans: Iterable[Span], without: Iterable[Span], low: int, high: int)
     edges = sorted({low, high, *(at for span in (*spans, *without) for at in span if low < at < high)})
     inside, outside = tuple(spans), tuple(without)
 
-    def holds(found: Sequence[Span], a: int, b: int) -> bool:
-        return any(start <= a and b <= end for start, end in found)
+    def holds(spans: Sequence[Span], a: int, b: int) -> bool:
+        return any(start <= a and b <= end for start, end in spans)
 
     pieces = zip(edges, edges[1:], strict=False)
     return sum(b - a for a, b in pieces if holds(inside, a, b) and not holds(outside, a, b))
@@ -132,12 +132,12 @@ class JobTimes:
 
     def _times(self, numbers: Iterable[int], limit: float) -> Iterator[Span]:
         for number in numbers:
-            found = self._time(number)
-            while found is None and time.monotonic() < limit:
+            span = self._time(number)
+            while span is None and time.monotonic() < limit:
                 time.sleep(LATE / 10)
-                found = self._time(number)
-            if found is not None:
-                yield found
+                span = self._time(number)
+            if span is not None:
+                yield span
 
     def _time(self, number: int) -> Span | None:
         with suppress(Py4JError):  # it is not recorded yet, or not any more

@@ -22,11 +22,13 @@ Narrowed = Mapping[str, Sequence[Mapping[str, Any]]]  # by gate, the limits of c
 
 def narrowed(nodes: Sequence[SinkNode], stages: Mapping[str, Stage], entry: Mapping[str, Any]) -> Narrowed:
     """Return the limits from now on; those of an ``entry`` if a database does not answer."""
-    known = {}
+    limits_of = {}
     for node in nodes:
         gate = limited_gate(node.input)
         if gate is not None:
             limits = stages[node.name].limits
             before = entry.get(LIMITS, {}).get(gate.name, [])
-            known[gate.name] = before if limits is None else [asdict(one) for one in limits if gate.is_narrowed(one)]
-    return {name: found for name, found in known.items() if found}
+            limits_of[gate.name] = (
+                before if limits is None else [asdict(limit) for limit in limits if gate.is_narrowed(limit)]
+            )
+    return {name: of_target for name, of_target in limits_of.items() if of_target}

@@ -34,17 +34,17 @@ class Presence:
 
     def held(self, node: Stream, part: Slice, before: Notes, now: int) -> Held:
         """Return the writers that hold a stream after a range; ``before``: the notes of the stream."""
-        known, away = set(before["offsets"]), dict(before["away"])
+        before_now, away = set(before["offsets"]), dict(before["away"])
         writers = [w for w in part.end if w != EVERYONE]
         active = [w for w in writers if part.end[w] > part.start.get(w, 0)]
-        moved = [w for w in writers if w in active or w not in known]
-        joined = [w for w in moved if w not in known or w in away]
+        moved = [w for w in writers if w in active or w not in before_now]
+        joined = [w for w in moved if w not in before_now or w in away]
         for writer in moved:
             away.pop(writer, None)
         away.update(dict.fromkeys(part.left, "left"))
         last_active = {**before.get("spoke", {}), **dict.fromkeys(active, now)}
         away.update(self._silent(node, part, (set(moved), away, last_active), now))
-        held_by = {*known, *moved} - (set(before["away"]) - set(moved))
+        held_by = {*before_now, *moved} - (set(before["away"]) - set(moved))
         present = sorted(w for w in writers if w not in away)
         left = sorted(w for w in writers if w in away and w in held_by)
         first = {**part.start, **before.get("first", {})}

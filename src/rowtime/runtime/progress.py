@@ -87,11 +87,11 @@ def _event_times(engine: Engine, report: TickReport) -> dict[str, str]:
     gates = set(_last_gates(engine.program.sinks, times))
     if not gates:
         return {}
-    found = {"min": min(times[gate][0] for gate in gates), "max": max(times[gate][1] for gate in gates)}
+    micros = {"min": min(times[gate][0] for gate in gates), "max": max(times[gate][1] for gate in gates)}
     rows = {gate: report.ledger.get(gate, {}).get("accepted", 0) for gate in gates}
     if all(len(times[gate]) > 2 for gate in gates) and any(rows.values()):  # noqa: PLR2004 - least, greatest, mean
-        found["avg"] = sum(times[gate][2] * many for gate, many in rows.items()) // sum(rows.values())
-    return {name: timestamp(at) for name, at in found.items()}
+        micros["avg"] = sum(times[gate][2] * many for gate, many in rows.items()) // sum(rows.values())
+    return {name: timestamp(at) for name, at in micros.items()}
 
 
 def _last_gates(nodes: Iterable[Operator], times: Mapping[str, Any]) -> Iterable[str]:

@@ -113,17 +113,20 @@ def _final(before: Program, after: Program, upgrade: Upgrade) -> str:
 def _order(text: str, variables: Mapping[str, str], program: Program) -> Order:
     """Return the order that a text gives to the pumps of a program. Raises ``Refused``."""
     script, pumps = parse_script(FilledText.of(text, variables)), program.catalog.pumps
-    wrong = [*script.problems, *(_foreign(one) for one in script.statements if not isinstance(one, _KNOWN))]
+    wrong = [
+        *script.problems,
+        *(_foreign(statement) for statement in script.statements if not isinstance(statement, _KNOWN)),
+    ]
     if wrong:
         raise Refused(*wrong)
     given: dict[str, bool] = {}
-    orders = [looked_up(one, lambda name, pump: pump and name in pumps, READS) for one in script.statements]
-    for one in orders:
-        if isinstance(one, AlterPump):
-            given |= {name: one.start for pump in one.pumps for name in named(pump, pumps, "")}
+    orders = [looked_up(statement, lambda name, pump: pump and name in pumps, READS) for statement in script.statements]
+    for statement in orders:
+        if isinstance(statement, AlterPump):
+            given |= {name: statement.start for pump in statement.pumps for name in named(pump, pumps, "")}
     if not given:
         raise refuse("R149", "the text has no ALTER PUMP", _ONLY)
-    words = [" ".join(one.text.split()) for one in script.statements if isinstance(one, AlterPump)]
+    words = [" ".join(statement.text.split()) for statement in script.statements if isinstance(statement, AlterPump)]
     return Order(given, "; ".join(words), wall_clock())
 
 

@@ -25,7 +25,7 @@ def hiding(secrets: Secrets) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if not any(_quotes(one, secrets) for one in causes(error, implied=True)):
+        if not any(_quotes(cause, secrets) for cause in causes(error, implied=True)):
             raise
         raise _without_secrets(error, secrets) from None
 

@@ -80,22 +80,24 @@ class Refusal:
         shown = [f"{quoted(name)} AS {quoted(called)}" for name, called in own.items()]
         refused_time = f"timestamp_micros({in_calendar(f'unix_micros({time})')})"
         made_so = given | {"refused_time": refused_time}
-        found = self._chosen_of(rows).selectExpr(*shown, *(f"{sql} AS {name}" for name, sql in made_so.items()))
-        if (is_local(rows) or self._among is not None) and fits_the_driver(found, self._refused.num_rows):
+        refused = self._chosen_of(rows).selectExpr(*shown, *(f"{sql} AS {name}" for name, sql in made_so.items()))
+        if (is_local(rows) or self._among is not None) and fits_the_driver(refused, self._refused.num_rows):
             wanted = {called: name for name, called in own.items()} | given
             peeked = None if peek is None else peek.rows(wanted)
-            table = self._attached(collected(found) if peeked is None else pa.concat_tables(map(self._chosen, peeked)))
-            kinds = {field.name: field.dataType for field in found.schema} | _KINDS
+            table = self._attached(
+                collected(refused) if peeked is None else pa.concat_tables(map(self._chosen, peeked))
+            )
+            kinds = {field.name: field.dataType for field in refused.schema} | _KINDS
             schema = StructType()
             for name in names:
                 schema = schema.add(name, kinds["refused_by" if name == ROWTIME else name])
             return Rejection(table.select(names), schema)
         mark = f"timestamp_micros(greatest(least(mark, {MAX_MICROS}L), {MIN_MICROS}L))"
         mark = clock or mark
-        made = {"refused_by": mark, ROWTIME: mark, DUE: "mark", "raw_record": "CAST(NULL AS STRING)"}
-        present = set(found.columns)
-        listed = [quoted(name) if name in present else f"{made.get(name, name)} AS {name}" for name in names]
-        met = found.join(F.broadcast(self._key), [WRITER, POSITION], "inner").selectExpr(*listed, f"0 AS {ROUTE}")
+        values = {"refused_by": mark, ROWTIME: mark, DUE: "mark", "raw_record": "CAST(NULL AS STRING)"}
+        present = set(refused.columns)
+        listed = [quoted(name) if name in present else f"{values.get(name, name)} AS {name}" for name in names]
+        met = refused.join(F.broadcast(self._key), [WRITER, POSITION], "inner").selectExpr(*listed, f"0 AS {ROUTE}")
         return Rejection(met, met.schema)
 
     def _chosen_of(self, rows: DataFrame) -> DataFrame:
@@ -112,32 +114,32 @@ class Refusal:
             wanted |= (nearest == places) & pc.equal(piece[WRITER], writer).to_numpy()
         return piece.filter(pa.array(wanted))
 
-    def _attached(self, found: pa.Table) -> pa.Table:
+    def _attached(self, rows: pa.Table) -> pa.Table:
         """Return rows on the driver, with the reasons on the driver."""
-        found, refused = found.sort_by(_KEYS), self._refused.sort_by(_KEYS)
-        if not all(found[name].equals(refused[name]) for name in (WRITER, POSITION)):
+        rows, refused = rows.sort_by(_KEYS), self._refused.sort_by(_KEYS)
+        if not all(rows[name].equals(refused[name]) for name in (WRITER, POSITION)):
             raise Failure(
-                Problem("R901", f"{refused.num_rows} rows were refused, but only {found.num_rows} of them were found")
+                Problem("R901", f"{refused.num_rows} rows were refused, but only {rows.num_rows} of them were found")
             )
-        times = those_in_calendar(found["refused_time"].cast(pa.int64())).cast(found["refused_time"].type)
-        found = found.set_column(found.column_names.index("refused_time"), "refused_time", times)
+        times = those_in_calendar(rows["refused_time"].cast(pa.int64())).cast(rows["refused_time"].type)
+        rows = rows.set_column(rows.column_names.index("refused_time"), "refused_time", times)
         marks = refused["mark"].to_numpy()
-        found = found.append_column("reason", refused["reason"]).append_column(DUE, refused["mark"])
-        if "refused_by" not in found.column_names:
+        rows = rows.append_column("reason", refused["reason"]).append_column(DUE, refused["mark"])
+        if "refused_by" not in rows.column_names:
             times = pa.array(np.clip(marks, MIN_MICROS, MAX_MICROS), pa.timestamp("us", "UTC"))
-            found = found.append_column("refused_by", times)
-        if "raw_record" not in found.column_names:
-            found = found.append_column("raw_record", pa.nulls(found.num_rows, pa.string()))
-        return found.append_column(ROWTIME, found["refused_by"])
+            rows = rows.append_column("refused_by", times)
+        if "raw_record" not in rows.column_names:
+            rows = rows.append_column("raw_record", pa.nulls(rows.num_rows, pa.string()))
+        return rows.append_column(ROWTIME, rows["refused_by"])
 
     @cached_property
     def _listed(self) -> LocalFrame:
         """Return the places of refused rows, for rows on the driver."""
         places = self._refused.select([WRITER, POSITION]).rename_columns(["__rw", "__rp"])
         places = places.set_column(0, "__rw", places["__rw"].cast(pa.string()))
-        found = LocalFrame.of(self._spark, places, [("__rw", "string"), ("__rp", "bigint")])
-        assert found is not None
-        return found
+        frame = LocalFrame.of(self._spark, places, [("__rw", "string"), ("__rp", "bigint")])
+        assert frame is not None
+        return frame
 
     @cached_property
     def _key(self) -> DataFrame:
@@ -158,8 +160,8 @@ class Refusal:
     @cached_property
     def _places(self) -> dict[str, np.ndarray]:
         """Return the positions of each writer in ascending order."""
-        found = ((w, pc.equal(self._refused[WRITER], w)) for w in pc.unique(self._refused[WRITER]).to_pylist())
-        return {writer: np.sort(self._refused.filter(mask)[POSITION].to_numpy()) for writer, mask in found}
+        masks = ((w, pc.equal(self._refused[WRITER], w)) for w in pc.unique(self._refused[WRITER]).to_pylist())
+        return {writer: np.sort(self._refused.filter(mask)[POSITION].to_numpy()) for writer, mask in masks}
 
     def _stretches(self) -> Iterator[tuple[str, np.ndarray]]:
         """Yield the same, cut at gaps."""

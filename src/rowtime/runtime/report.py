@@ -64,7 +64,7 @@ def cost_so_far(running: RunningTick, taken: Mapping[str, Taken], *, complete: b
     rows_in = {name: rows_read(part, running.ledger.get(name, {})) for name, part in taken.items()}
     rows_out = {name: staged["count"] - staged.get("gathered", 0) for name, staged in running.outputs.items()}
     cost = running.meter.cost(running.number, rows_in, rows_out, refused, complete=complete)
-    return replace(cost, left={name: Left(one.left, one.unit) for name, one in backlogs_of(taken).items()})
+    return replace(cost, left={name: Left(backlog.left, backlog.unit) for name, backlog in backlogs_of(taken).items()})
 
 
 def rows_read(taken: Taken, counts: Mapping[str, int]) -> int:
@@ -72,5 +72,5 @@ def rows_read(taken: Taken, counts: Mapping[str, int]) -> int:
 
     The source knows only an upper limit for text that is not decoded yet; the gate counts the rows.
     """
-    known = None if taken.source.decodes else taken.part.rows
-    return counts.get("in", 0) if known is None else known
+    count = None if taken.source.decodes else taken.part.rows
+    return counts.get("in", 0) if count is None else count

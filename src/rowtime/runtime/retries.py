@@ -23,6 +23,8 @@ PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between tries o
 # These depend on another process, a server or a file system; the pipeline's operator can fix them.
 _TRANSIENT: Final = frozenset({"R204", "R404", "R422", "R501", "R508", "R511", "R565", "R581", "R582", "R583"})
 
+_OF_FUNCTIONS: Final = "R512"  # transient if the function says that a server or a file is at fault
+
 # SQLSTATE classes about the query or its values: data exceptions, cardinality, syntax, features.
 _ABOUT_THE_QUERY: Final = ("0A", "21", "22", "2B", "38", "39", "42")
 _SQLSTATE: Final = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
@@ -31,6 +33,8 @@ _RAISED_IN_PYTHON: Final = re.compile(r"^(?:[\w.]*\.)?(\w+(?:Error|Exception|Int
 
 def permanent(error: BaseException) -> bool:
     """Return True if no retry can overcome a failure of a tick."""
+    if isinstance(error, RowtimeError) and error.problems[0].code == _OF_FUNCTIONS:
+        return of_the_machine(str(error.__cause__)) is None
     chain = list(causes(error))
     if any(isinstance(cause, OSError | MemoryError | Py4JError) for cause in chain):
         return any(_about_the_query(cause) for cause in chain)
@@ -45,16 +49,16 @@ def permanent(error: BaseException) -> bool:
 
 def _about_the_query(error: BaseException) -> bool:
     """Return True for a Spark error whose SQLSTATE blames the query or its values."""
-    found = _SQLSTATE.findall(str(error)) if isinstance(error, PySparkException | Py4JError) else []
-    return any(state.startswith(_ABOUT_THE_QUERY) for state in found)
+    states = _SQLSTATE.findall(str(error)) if isinstance(error, PySparkException | Py4JError) else []
+    return any(state.startswith(_ABOUT_THE_QUERY) for state in states)
 
 
 def of_the_machine(text: str) -> str | None:
     """Return a worker's error about its machine, if that is the last error in a traceback: no space, no file."""
-    found = list(_RAISED_IN_PYTHON.finditer(text))
-    kind = getattr(builtins, found[-1][1], None) if found else None
+    raised = list(_RAISED_IN_PYTHON.finditer(text))
+    kind = getattr(builtins, raised[-1][1], None) if raised else None
     if isinstance(kind, type) and issubclass(kind, OSError | MemoryError):
-        return text[found[-1].start() :].split("\n", 1)[0]
+        return text[raised[-1].start() :].split("\n", 1)[0]
     return None
 
 

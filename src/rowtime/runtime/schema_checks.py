@@ -36,20 +36,20 @@ def schema_problems(program: Program, home: Place, spark: SparkSession) -> list[
 
     Raises ``Failure``: R501 if a registry does not answer, R502 without Spark's Avro, or Protobuf's compiler.
     """
-    found = []
+    problems = []
     for node in program.streams:
         if node.source[0] == "kafka" and form_of(node.source[1], "format") in FRAMED:
             _loaded(spark, node.source[1], "format")
             defined = program.catalog.stream(node.name)
             assert defined is not None
-            found += list(_of_source(node, defined, home, spark))
+            problems += list(_of_source(node, defined, home, spark))
     for sink in program.sinks:
         if (choice := choice_of(sink, home)) is not None:
             _loaded(spark, sink.options, "value.format")
             defined = program.catalog.stream(dict(sink.options)["stream"])
             assert defined is not None
-            found += _of_sink(sink, defined, choice, spark)
-    return found
+            problems += _of_sink(sink, defined, choice, spark)
+    return problems
 
 
 def _loaded(spark: SparkSession, options: Iterable[tuple[str, str]], option: str) -> None:
@@ -78,7 +78,7 @@ def _of_sink(node: Sink, defined: StreamDef, choice: Choice, spark: SparkSession
     except Refused as refused:
         place = defined.places.get("")
         named = f"the stream {defined.name}: "
-        return [replace(one, place=place, message=named + one.message) for one in refused.problems]
+        return [replace(problem, place=place, message=named + problem.message) for problem in refused.problems]
     return []
 
 
@@ -87,18 +87,20 @@ def _of_source(node: Stream, defined: StreamDef, home: Place, spark: SparkSessio
     options = RegistryOptions.of(dict(node.source[1]))
     registry, given = registry_of(options, home), {name.lower(): value for name, value in node.source[1]}
     columns = [(column.name, as_read(column.type)) for column in node.columns]
-    asked = given.get("rowtime.column") or None
-    rowtime = next((name for name, _ in columns if name.lower() == (asked or "").lower()), asked)
+    name_of_rowtime = given.get("rowtime.column") or None
+    rowtime = next((name for name, _ in columns if name.lower() == (name_of_rowtime or "").lower()), name_of_rowtime)
     for subject in _subjects(options, given):
         schema = registry.latest(subject)
         if schema is None:
             continue
         kind = KIND_OF[form_of(node.source[1], "format")]
         if kind == PROTOBUF:
-            found = _wrong_message(schema, options.message, columns, rowtime)
+            misfits = _wrong_message(schema, options.message, columns, rowtime)
         else:
-            found = json_misfits(columns, rowtime, schema) if kind == JSON else _wrong(spark, schema, columns, rowtime)
-        for wrong in found if schema.kind == kind else _of_another(schema, kind):
+            misfits = (
+                json_misfits(columns, rowtime, schema) if kind == JSON else _wrong(spark, schema, columns, rowtime)
+            )
+        for wrong in misfits if schema.kind == kind else _of_another(schema, kind):
             what = f"the stream {node.name}: in the schema of {subject} {wrong.what}"
             place = defined.places.get(wrong.column) or defined.places.get("")
             yield Problem("R548", what, place, wrong.hint)
@@ -108,7 +110,7 @@ def _subjects(options: RegistryOptions, given: dict[str, str]) -> list[str]:
     if options.subject:
         return [options.subject]
     topics = [topic.strip() for topic in given.get("subscribe", "").split(",") if topic.strip()]
-    topics += sorted({one.topic for one in assigned(given["assign"])}) if "assign" in given else []
+    topics += sorted({partition.topic for partition in assigned(given["assign"])}) if "assign" in given else []
     return [options.subject_of(topic) for topic in topics]
 
 
@@ -140,6 +142,6 @@ def _wrong_message(
         return
     endless = list(endless_misfits(columns, shape))
     yield from endless
-    left = [(column, kind) for column, kind in columns if column not in {one.column for one in endless}]
+    left = [(column, kind) for column, kind in columns if column not in {misfit.column for misfit in endless}]
     yield from absent(left, rowtime, shape.types)
     yield from misfits(left, rowtime, shape.types)

@@ -113,11 +113,11 @@ def _write_there(rows: DataFrame, target: _Target, routes: Mapping[str, Route]) 
     folder = target.folder
     for line in report.to_pylist():
         if isinstance(folder, Path) and not (folder / line["path"]).exists():
-            what = f"a task has written {line['path']} below {target.folder}, but it does not exist there"
+            what = f"a task wrote {line['path']} below {target.folder}, but the driver does not find it there"
             hint = "Put the checkpoint and the folders of sinks on a file system that all workers share."
             raise Failure(Problem("R508", what, hint=hint))
-        times, known = (line["lowest"], line["highest"]), {"sum": line["sum"], "size": line["size"]}
-        written[line["route"]].append(Segment(line["path"], line["rows"], *times, **known))
+        times, checks = (line["lowest"], line["highest"]), {"sum": line["sum"], "size": line["size"]}
+        written[line["route"]].append(Segment(line["path"], line["rows"], *times, **checks))
     return written
 
 
@@ -168,13 +168,13 @@ def _write_here(
     return written, tables
 
 
-def _each(made: Callable[[int], Segment], count: int, quick: int) -> Iterable[Segment]:
+def _each(segment_of: Callable[[int], Segment], count: int, quick: int) -> Iterable[Segment]:
     """Return what is made for each number below ``count``, concurrently if several take time."""
     at_once = min(count - quick, os.cpu_count() or 1)
     if at_once <= 1:
-        return map(made, range(count))
+        return map(segment_of, range(count))
     with ThreadPoolExecutor(at_once) as pool:
-        return list(pool.map(made, range(count)))
+        return list(pool.map(segment_of, range(count)))
 
 
 def _parts(
@@ -185,8 +185,8 @@ def _parts(
         chosen = _rows_for(table, route) if len(routes) > 1 else table
         size = max(PART, -(-chosen.num_rows // (os.cpu_count() or 1)))
         size = min(size, form.most or size)
-        found = alike(chosen, [route.columns[column] for column in form.split])
-        parts = ((of, chosen if at is None else chosen.take(at)) for of, at in found)
+        places = alike(chosen, [route.columns[column] for column in form.split])
+        parts = ((of, chosen if at is None else chosen.take(at)) for of, at in places)
         pieces = (
             (of, part.slice(start, most))
             for of, part in parts
@@ -281,9 +281,9 @@ class _Task:
 
     def _reports(self, files: Iterable[tuple[_Key, _File]]) -> Iterator[pa.RecordBatch]:
         """Close files, and write their objects at once; they exist when they are reported."""
-        found = [(name, file.close()) for (name, _), file in files]
+        closed = [(name, file.close()) for (name, _), file in files]
         arrived(self.target.folder)
-        yield from (_report(*one) for one in found)
+        yield from (_report(*pair) for pair in closed)
 
     def _add(
         self, files: dict[_Key, _File], key: _Key, part: int, rows: pa.RecordBatch, times: pa.Array
@@ -347,9 +347,9 @@ class _File:
             self._writer.close()
         if self._lines is not None:
             self._lines.close()
-        known, size = checksum(self._draft), self._draft.stat().st_size
+        total, size = checksum(self._draft), self._draft.stat().st_size
         begin(self._place, self._store)
-        return Segment(self.path, self.rows, self.lowest, self.highest, sum=known, size=size)
+        return Segment(self.path, self.rows, self.lowest, self.highest, sum=total, size=size)
 
     def _store(self) -> None:
         if isinstance(self._place, Path):
@@ -363,8 +363,12 @@ class _File:
     def _parquet(self, part: pa.RecordBatch | pa.Table) -> pq.ParquetWriter:
         if self._writer is None:  # a table is all of its file, a batch only its beginning
             codec = {"compression": self.target.form.codec} if self.target.form.codec else {}
-            known = trusted(part.schema, part if isinstance(part, pa.Table) else None)
-            form: dict[str, Any] = {"write_statistics": known, "use_dictionary": self.target.form.dictionary, **codec}
+            is_trusted = trusted(part.schema, part if isinstance(part, pa.Table) else None)
+            form: dict[str, Any] = {
+                "write_statistics": is_trusted,
+                "use_dictionary": self.target.form.dictionary,
+                **codec,
+            }
             self._writer = pq.ParquetWriter(self._prepared(), part.schema, **form)
         return self._writer
 

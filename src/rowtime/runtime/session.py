@@ -77,7 +77,7 @@ def new_spark(
         builder = builder.master(master or "local[*]")
     for key, value in settings_for(master or os.environ.get("MASTER", "local[*]"), jars, conf or {}).items():
         builder = builder.config(key, value)
-    with java.found(), quiet_start():
+    with java.available(), quiet_start():
         return builder.getOrCreate()
 
 

@@ -40,17 +40,17 @@ def seen_by(program: Program, entry: Mapping[str, Any], tick: int) -> list[Skip]
     A skip that no query reads, or that is older than the query, is not shown. If its stream of refused rows has ended,
     it stays as it is.
     """
-    found: list[Skip] = []
+    skips: list[Skip] = []
     for skip in entry.get("skipped", ()):
         readers = readers_of(program.operators, skip["pump"])
         clocks = [entry["clocks"][node.name] for node in readers if node.name in entry["clocks"]]
         if SEEN in skip or (clocks and any(least(by_writer.values()) >= END for by_writer in clocks)):
-            found.append(skip)
+            skips.append(skip)
             continue
         reached = [at for by_writer in clocks for at in by_writer.values() if at < END]
         clock = {"rowtime": max([MIN_MICROS, *reached])} if clocks else {}
-        found.append({**skip, SEEN: tick, **clock})
-    return found
+        skips.append({**skip, SEEN: tick, **clock})
+    return skips
 
 
 def shown_in(skips: Sequence[Skip], tick: int) -> list[Skip]:
@@ -80,7 +80,7 @@ def _rows(running: RunningTick, program: Program, reader: Rejected, skip: Skip, 
     """Return a file of skipped rows, which has the columns of the target, in the form of the query's refused rows."""
     rows = unskipped(running.spark.read.parquet(for_spark(file)))
     edges = [edge for edge in program.edges if edge.pump == skip["pump"]]
-    taken = {one.source: one.name for edge in edges for one in edge.assigned if one.source}
+    taken = {assigned.source: assigned.name for edge in edges for assigned in edge.assigned if assigned.source}
     types = dict(zip(reader.gate.emits().names, running.types(reader.gate), strict=True))
     own = []
     for column in reader.columns:

@@ -120,7 +120,7 @@ def _skipped(place: Checkpoint, pump: str, tick: int, given: _Given) -> Skipped:
     plan = place.plan.operators[name].fields if name in place.plan.operators else {}
     files = _waiting(place, entry, name, plan, given) if plan else []
     if not files:
-        listed = ", ".join(f"tick {at} of {pump_of(one)}" for one, at in pending.items()) or "none"
+        listed = ", ".join(f"tick {at} of {pump_of(sink)}" for sink, at in pending.items()) or "none"
         what = f"no rows of tick {tick} of the pump {pump} wait for delivery"
         raise refuse("R445", what, f"Waiting for delivery: {listed}.")
     place.show_refused(entry)  # before the entry that names its own
@@ -161,30 +161,30 @@ def _waiting(
     pump = pump_of(name)
     if plan["format"] in LAKES:
         assert place.plan is not None
-        [target] = [its for one, its in lake_targets(place.plan, *given).items() if one == pump]
+        [target] = [lake_target for one, lake_target in lake_targets(place.plan, *given).items() if one == pump]
         table = target.table(pump).look(app_of(place.identity, pump))
         if table is not None and table.mark.tick >= staged.get("tick", entry["tick"]):
             return []  # so does the table
-    found = []
+    files = []
     for path, rows in staged["files"]:
-        file = _staged(place, staged["folder"]) / path if "folder" in staged else _found(place, path)
+        file = _staged(place, staged["folder"]) / path if "folder" in staged else _file_of(place, path)
         if plan["format"] in LAKES and isinstance(file, Path) and not file.exists():
             file = file.parents[_DEEP] / moved_name(file, place.identity, pump)  # the table does not name it yet
         if rows and file.exists():
-            found.append((file, number, rows))
+            files.append((file, number, rows))
         number += rows
-    return found
+    return files
 
 
 def _staged(place: Checkpoint, folder: str) -> Place:
     return place_of(folder) if folder.startswith("/") or on_store(folder) else place.folder / folder
 
 
-def _found(place: Checkpoint, path: str) -> Place:
+def _file_of(place: Checkpoint, path: str) -> Place:
     """Return a file that an older version has staged, without recording where."""
     folder = place.folder / "handover"
-    found: list[Place] = [*folder.glob(f"*/{path}"), folder / path]
-    return found[0]
+    files: list[Place] = [*folder.glob(f"*/{path}"), folder / path]
+    return files[0]
 
 
 def _rejected(file: Place, number: int, count: int, pump: str, plan: Fields) -> pa.Table:
@@ -217,15 +217,15 @@ def records_of(lines: Sequence[str], count: int) -> list[str]:
 
     If quotes do not separate them (the sink may have others), the last row gets the rest.
     """
-    found: list[str] = []
+    records: list[str] = []
     is_open = False
     for line in lines:
-        if is_open or len(found) == count:
-            found[-1] += f"\n{line}"
+        if is_open or len(records) == count:
+            records[-1] += f"\n{line}"
         else:
-            found.append(line)
+            records.append(line)
         is_open ^= line.replace('\\"', "").count('"') % 2 == 1 and len(lines) > count
-    return [*found, *[""] * (count - len(found))]
+    return [*records, *[""] * (count - len(records))]
 
 
 def _after(entry: Mapping[str, Any], skipped: dict[str, Any], path: str) -> dict[str, Any]:
@@ -252,9 +252,9 @@ def _after(entry: Mapping[str, Any], skipped: dict[str, Any], path: str) -> dict
 def unskipped(entry: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     """Return the ledger as if nothing had been skipped."""
     totals = {gate: Counter(counts) for gate, counts in entry["totals"].items()}
-    for one in entry.get("skipped", ()):
-        count = sum(part["count"] for part in one["parts"])
-        totals[one["pump"]].subtract({REASON: count, **({"accepted": -count} if one["judged"] else {"in": count})})
+    for skip in entry.get("skipped", ()):
+        count = sum(part["count"] for part in skip["parts"])
+        totals[skip["pump"]].subtract({REASON: count, **({"accepted": -count} if skip["judged"] else {"in": count})})
     kept = {
         gate: {name: n for name, n in counts.items() if n or name in ("in", "accepted")}
         for gate, counts in totals.items()
@@ -264,12 +264,12 @@ def unskipped(entry: Mapping[str, Any]) -> dict[str, dict[str, int]]:
 
 def put_back(place: Checkpoint, entry: Mapping[str, Any], node: SinkNode, base: int, table: pa.Table) -> pa.Table:
     """Return a sink's rows, numbered from ``base`` on, with the skipped ones between them."""
-    skips = [one for one in entry.get("skipped", ()) if one["sink"] == node.name]
+    skips = [skip for skip in entry.get("skipped", ()) if skip["sink"] == node.name]
     if not skips or node.format in TEXT_FORMATS:
         return table
     rows = _skipped_rows(place, entry, skips)
     names = [*(["refused_time"] if node.rowtime else []), *map(shown_as, node.emits().names)]
-    for part in (part for one in skips for part in one["parts"]):
+    for part in (part for skip in skips for part in skip["parts"]):
         first, last = part["first"], part["first"] + part["count"] - 1
         mine = rows.filter(pc.and_(pc.greater_equal(rows["position"], first), pc.less_equal(rows["position"], last)))
         mine = mine.select(names).rename_columns(table.column_names if table.num_columns else node.columns)
@@ -280,12 +280,12 @@ def put_back(place: Checkpoint, entry: Mapping[str, Any], node: SinkNode, base: 
 
 def skipped_lines(place: Checkpoint, entry: Mapping[str, Any], node: SinkNode) -> dict[str, list[str]]:
     """Return the skipped lines of text files, by the names of the files."""
-    skips = [one for one in entry.get("skipped", ()) if one["sink"] == node.name]
+    skips = [skip for skip in entry.get("skipped", ()) if skip["sink"] == node.name]
     if not skips or node.format not in TEXT_FORMATS:
         return {}
     skipped = _skipped_rows(place, entry, skips).select(["position", "raw_record"]).to_pydict()
     records = dict(zip(skipped["position"], skipped["raw_record"], strict=True))
-    parts = [part for one in skips for part in one["parts"]]
+    parts = [part for skip in skips for part in skip["parts"]]
     return {
         part["file"]: [
             line for n in range(part["first"], part["first"] + part["count"]) for line in records[n].split("\n")

@@ -37,14 +37,14 @@ def settings_for(places: Iterable[str | Place | None]) -> dict[str, str]:
     Those for S3 are large, and ``spark.jars`` would copy them at each start. Raises ``Failure`` (R502).
     """
     named = [str(place) for place in places]
-    jars = store_jars() if "MASTER" not in os.environ and any(one.startswith(_S3) for one in named) else []
-    if "MASTER" not in os.environ and any(one.startswith(_AZURE) for one in named):
+    jars = store_jars() if "MASTER" not in os.environ and any(url.startswith(_S3) for url in named) else []
+    if "MASTER" not in os.environ and any(url.startswith(_AZURE) for url in named):
         jars = [*jars, *azure_jars()]
-    google = "MASTER" not in os.environ and any(one.startswith("gs:") for one in named)
+    google = "MASTER" not in os.environ and any(url.startswith("gs:") for url in named)
     if google:
         jars = [*jars, *google_jars()]
-    found = {"spark.driver.extraClassPath": os.pathsep.join(jars)} if jars else {}
-    return {**found, **OF_CONNECTOR} if google else found
+    settings = {"spark.driver.extraClassPath": os.pathsep.join(jars)} if jars else {}
+    return {**settings, **OF_CONNECTOR} if google else settings
 
 
 def read_in_stores(program: Program) -> Iterator[str]:
@@ -89,24 +89,24 @@ def reachable(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]
 
     The session can read it then. Raises what `place_of` and `reach` do; R581 to R583 if the driver may not read it.
     """
-    found = dict(options)
+    reachable_options = dict(options)
     for name, path in options.items():
         if name.lower() == "path" and on_store(path):
             place = place_of(path, "its path")
             assert isinstance(place, ObjectPlace)
             place.is_dir()
             reach(spark, place, "its path")
-            found[name] = url_for_spark(place, "its path")
-    return found
+            reachable_options[name] = url_for_spark(place, "its path")
+    return reachable_options
 
 
 def hadoop_settings(bucket: Bucket) -> dict[str, str]:
     """Return Hadoop's settings: for the bucket its settings, for all buckets those of the environment."""
-    given, found = bucket.settings, bucket.settings.here
+    given, local = bucket.settings, bucket.settings.here
     place = f"fs.s3a.bucket.{bucket.url.partition('://')[2]}." if given.given() else "fs.s3a."
     region = os.environ.get("AWS_REGION", os.environ.get("AWS_DEFAULT_REGION", "us-east-1"))
-    where = {"endpoint": found.endpoint, "path.style.access": "true"} if found.endpoint else {}
-    if found.endpoint or given.region:
+    where = {"endpoint": local.endpoint, "path.style.access": "true"} if local.endpoint else {}
+    if local.endpoint or given.region:
         where["endpoint.region"] = given.region or region
     if given.access_key_id:
         provider = _TEMPORARY if given.session_token else _SIMPLE
@@ -121,13 +121,13 @@ def deltalake_settings(place: Place) -> dict[str, str]:
     if not isinstance(place, ObjectPlace):
         return {}
     waits = {"timeout": stores.REQUEST, "retry_timeout": f"{stores.RETRIED.total_seconds():g}s"}
-    url, found = place.bucket.url, place.bucket.settings.here
+    url, local = place.bucket.url, place.bucket.settings.here
     if url.startswith(_AZURE):
         return waits
-    asked = {**waits, "allow_http": str(without_tls(url, found)).lower()}
+    settings = {**waits, "allow_http": str(without_tls(url, local)).lower()}
     if url.startswith("gs:"):
-        return asked
-    return {**{f"aws_{name}": value for name, value in found.given().items()}, **asked, "conditional_put": "etag"}
+        return settings
+    return {**{f"aws_{name}": value for name, value in local.given().items()}, **settings, "conditional_put": "etag"}
 
 
 @contextmanager

@@ -107,10 +107,10 @@ class RunningTick:
         """Return what this tick takes from the source of a stream."""
         control = self.control(node)
         assert isinstance(control, StreamClocks)
-        found = self._intakes(node, control)
-        if found.modes:
-            self.remember(node, modes=found.modes)
-        return found
+        intake = self._intakes(node, control)
+        if intake.modes:
+            self.remember(node, modes=intake.modes)
+        return intake
 
     def set_by_hand(self, operator: str, at: int) -> None:
         """Give an operator a bound (µs UTC) that was set manually."""
@@ -120,14 +120,14 @@ class RunningTick:
         """Return the operator's own scalars."""
         if node.name not in self.controls:
             self.controls[node.name] = node.control.of(self._stored.get(node.name, {}))
-        found = self.controls[node.name]
-        assert isinstance(found, node.control)
-        return found
+        control = self.controls[node.name]
+        assert isinstance(control, node.control)
+        return control
 
     def remember(self, node: Keeper[C], **changes: Any) -> C:
         """Change some of the operator's scalars."""
-        self.controls[node.name] = found = replace(self.control(node), **changes)
-        return found
+        self.controls[node.name] = control = replace(self.control(node), **changes)
+        return control
 
     def segments(self, node: Operator, what: str = "state") -> TickSegments:
         """Return the operator's kept rows."""
@@ -154,7 +154,7 @@ class RunningTick:
         """Return the columns of a sink that takes over the operator's files."""
         return self._adopted.get(node.name)
 
-    def asked_changes(self, node: Operator) -> bool:
+    def shows_each_change(self, node: Operator) -> bool:
         """Return whether an operator above needs each change of its events."""
         return node.name in self._changing
 
@@ -199,7 +199,7 @@ class RunningTick:
         self._tables.update(tables)
         if self.local:  # the next tick reads them at once if they are few
             self.memory.remember((s for name in written if name not in passing for s in written[name]), tables)
-        self._new(segment for found in written.values() for segment in found if segment.sum is not None)
+        self._new(segment for of_route in written.values() for segment in of_route if segment.sum is not None)
         return written
 
     def keep(self, node: Operator, what: str, rows: pa.Table, time: str) -> Sequence[Segment]:
@@ -261,11 +261,11 @@ class RunningTick:
     def refuse(self, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
         """Refuse as MALFORMED the rows in which the column ``broken`` is not NULL; return the others without it."""
         self.describe(node, "tell apart the rows that do not fit")
-        found = apart(rows, broken, count)
-        self.ledger.setdefault(node.name, Counter()).update(found.counts)
-        if found.refused is not None:
-            self._reject(node.name, found.refused, found.counts["MALFORMED"])
-        return found.accepted
+        split = apart(rows, broken, count)
+        self.ledger.setdefault(node.name, Counter()).update(split.counts)
+        if split.refused is not None:
+            self._reject(node.name, split.refused, split.counts["MALFORMED"])
+        return split.accepted
 
     def refuse_computed(self, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
         """Refuse rows that an operator has computed, at the gate of its query."""
@@ -280,12 +280,12 @@ class RunningTick:
         A tick without such a row is not examined, so the number of passed rows is unknown there.
         """
         self.describe(node, "find the rows that cannot be computed")
-        found = apart(rows, broken, count)
-        if found.refused is not None:
-            many = found.counts["MALFORMED"]
+        split = apart(rows, broken, count)
+        if split.refused is not None:
+            many = split.counts["MALFORMED"]
             self.ledger.setdefault(gate, Counter()).update({"in": many, "accepted": 0, "MALFORMED": many})
-            self._reject(node.name, found.refused, many, gate, kind)
-        return found.accepted
+            self._reject(node.name, split.refused, many, gate, kind)
+        return split.accepted
 
     def turn_away(self, gate: str, refused: Rejection, counts: Mapping[str, int]) -> None:
         """Add rows to the ledger that a gate without an operator refuses."""
@@ -310,16 +310,16 @@ class RunningTick:
     # -- after the steps --------------------------------------------------------
 
     def _new(self, segments: Iterable[Segment]) -> None:
-        found = [*segments]
-        self.meter.wrote(found)
-        self._written += (segment.path for segment in found)
+        listed = [*segments]
+        self.meter.wrote(listed)
+        self._written += (segment.path for segment in listed)
 
     def read(self, key: str, segments: Sequence[Segment]) -> DataFrame:
         """Return rows of segments: from memory if the driver wrote them in this tick, or from their files."""
         if self.local:
-            found = local_rows.of_segments(self.spark, fields_of(self.schemas[key]), segments, self._table)
-            if found is not None:
-                return found
+            local = local_rows.of_segments(self.spark, fields_of(self.schemas[key]), segments, self._table)
+            if local is not None:
+                return local
         held = [s for s in segments if s.path in self._tables]
         files = [s for s in segments if s.path not in self._tables]
         if files and all(segment.sum is not None for segment in held):  # all can be read at once
@@ -348,7 +348,7 @@ class RunningTick:
             **({LIMITS: self.narrowed} if self.narrowed else {}),
             "schemas": self.schemas,
             "segments": {k: log.entries() for k, log in kept.items()},
-            "sums": {path: known for log in kept.values() for path, known in log.sums().items()} | refused,
+            "sums": {path: checksum for log in kept.values() for path, checksum in log.sums().items()} | refused,
             "outputs": self.outputs,
             "ledger": {name: dict(counts) for name, counts in self.ledger.items()},
             "refused": {gate: [s.path for _, part in parts for s in part] for gate, parts in self._refused.items()},
@@ -360,8 +360,8 @@ class RunningTick:
 
     def kept(self) -> dict[str, Kept]:
         """Return what is kept after the tick, by operator and kind."""
-        found = {key: log for key, log in self.logs.items() if not key.endswith(_PASSING)}
-        return {key: Kept.of(log, self._written) for key, log in found.items() if log.live or log.dropped}
+        logs = {key: log for key, log in self.logs.items() if not key.endswith(_PASSING)}
+        return {key: Kept.of(log, self._written) for key, log in logs.items() if log.live or log.dropped}
 
     def dropped(self) -> list[Segment]:
         """Return segments that are dead once this tick is committed."""

@@ -65,9 +65,9 @@ def change(checkpoint: Checkpoint, program: Program, upgrade: Upgrade, entry: En
     old, tick = checkpoint.plan, entry["tick"] + 1
     assert old is not None  # it has an entry
     entry = _whole(entry)
-    carried, known = _carried(entry, upgrade), retired(old, upgrade)
+    carried, sinks_before = _carried(entry, upgrade), retired(old, upgrade)
     # A sink that comes back continues its row numbers.
-    carried["control"] |= {name: entry["control"][name] for name in known if name in entry["control"]}
+    carried["control"] |= {name: entry["control"][name] for name in sinks_before if name in entry["control"]}
     copied = _link_copies(checkpoint.folder, carried["segments"], upgrade, tick)
     sums = entry.get("sums", {})
     _keep_promises(carried, program, upgrade)
@@ -89,7 +89,7 @@ def change(checkpoint: Checkpoint, program: Program, upgrade: Upgrade, entry: En
         "cuts": cuts.note(checkpoint.folder, entry, moved),
         PAUSED: _set_aside(entry, upgrade.paused),
     }
-    left = {name: target for name, target in known.items() if name not in plan.operators}
+    left = {name: target for name, target in sinks_before.items() if name not in plan.operators}
     plan = replace(plan, retired=left, spans=_spans(old, upgrade, tick), anew=old.anew, paused=upgrade.paused)
     return checkpoint.change(plan, journaled)
 
@@ -102,30 +102,30 @@ def _whole(entry: Entry) -> dict[str, Any]:
 
 def _set_aside(entry: Entry, names: Collection[str]) -> dict[str, Any]:
     """Return the parts of an entry that belong to operators that are to be paused."""
-    found = {part: {n: v for n, v in entry.get(part, {}).items() if n in names} for part in (*_BY_NAME, "sources")}
+    parts = {part: {n: v for n, v in entry.get(part, {}).items() if n in names} for part in (*_BY_NAME, "sources")}
     for part in _BY_KEY:
-        found[part] = {key: v for key, v in entry.get(part, {}).items() if key.rsplit("/", 1)[0] in names}
-    files = {path for rows in found["segments"].values() for path, *_ in rows}
-    found["sums"] = {path: known for path, known in entry.get("sums", {}).items() if path in files}
-    return {part: kept for part, kept in found.items() if kept}
+        parts[part] = {key: v for key, v in entry.get(part, {}).items() if key.rsplit("/", 1)[0] in names}
+    files = {path for rows in parts["segments"].values() for path, *_ in rows}
+    parts["sums"] = {path: checksum for path, checksum in entry.get("sums", {}).items() if path in files}
+    return {part: kept for part, kept in parts.items() if kept}
 
 
 def _carried(entry: Entry, upgrade: Upgrade) -> dict[str, dict[str, Any]]:
     """Return the journal's data by operator name, under the present names."""
     sources = {**upgrade.continues, **upgrade.copies}
-    found: dict[str, dict[str, Any]] = {part: {} for part in (*_BY_NAME, *_BY_KEY)}
+    parts: dict[str, dict[str, Any]] = {part: {} for part in (*_BY_NAME, *_BY_KEY)}
     for now, was in sources.items():
         # A copy judges rows from here on: the counts stay with the other operator.
         for part in _BY_NAME if now not in upgrade.copies else ("control", "clocks", "since"):
             if was in entry.get(part, {}):
-                found[part][now] = deepcopy(entry[part][was])
+                parts[part][now] = deepcopy(entry[part][was])
         for part in _BY_KEY:
             for key, value in entry.get(part, {}).items():
                 name, what = key.rsplit("/", 1)
                 if name == was:
-                    found[part][f"{now}/{what}"] = value
-    found["control"] |= {now: entry["control"][was] for now, was in upgrade.marks.items() if was in entry["control"]}
-    return found
+                    parts[part][f"{now}/{what}"] = value
+    parts["control"] |= {now: entry["control"][was] for now, was in upgrade.marks.items() if was in entry["control"]}
+    return parts
 
 
 def _link_copies(folder: Place, segments: dict[str, Any], upgrade: Upgrade, tick: int) -> dict[str, str]:
@@ -138,10 +138,10 @@ def _link_copies(folder: Place, segments: dict[str, Any], upgrade: Upgrade, tick
         name = key.rsplit("/", 1)[0]
         if name in upgrade.copies:
             names = [f"state/{folder_of(name)}/{tick:012d}-{Path(path).name}" for path, *_ in rows]
-            for (path, *_), other in zip(rows, names, strict=True):
-                link(folder / path, folder / other)
-                copied[other] = path
-            segments[key] = [[other, *rest] for (_, *rest), other in zip(rows, names, strict=True)]
+            for (path, *_), copy in zip(rows, names, strict=True):
+                link(folder / path, folder / copy)
+                copied[copy] = path
+            segments[key] = [[copy, *rest] for (_, *rest), copy in zip(rows, names, strict=True)]
     return copied
 
 
@@ -166,12 +166,12 @@ def _set_by_hand(
 
 def _spans(old: StoredPlan, upgrade: Upgrade, tick: int) -> dict[str, Any]:
     """Return the former names of operators that have been renamed."""
-    found: dict[str, list[Any]] = {name: [[name, tick, FOREVER]] for name in upgrade.new}
+    changed: dict[str, list[Any]] = {name: [[name, tick, FOREVER]] for name in upgrade.new}
     for now, was in upgrade.continues.items():
         spans = spans_of(old, was)
         if now != was:
             *before, (name, first, _) = spans
             spans = [*before, [name, first, tick - 1], [now, tick, FOREVER]]
         if now != was or was in old.spans:
-            found[now] = spans
-    return found
+            changed[now] = spans
+    return changed

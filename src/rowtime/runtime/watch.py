@@ -42,7 +42,7 @@ class Watch:
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if self._reads is not None:
-            self.more = error is not None or any(one.left for one in self.backlogs.values())
+            self.more = error is not None or any(backlog.left for backlog in self.backlogs.values())
         elif error is None:
             self.more = False  # there was nothing to read
         self._begun, self._reads, self.backlogs = None, None, {}
@@ -54,10 +54,10 @@ class Watch:
     def reads(self, running: RunningTick, taken: Mapping[str, Taken]) -> None:
         """Record what the tick reads: it has something to do."""
         counts = [part.part.rows for part in taken.values()]
-        known = [count for count in counts if count is not None]
+        counted = [count for count in counts if count is not None]
         at_most = any(part.source.decodes and part.part.rows for part in taken.values())
         self.backlogs = backlogs_of(taken)
-        self._reads = (running, sum(known) if len(known) == len(counts) else None, at_most)
+        self._reads = (running, sum(counted) if len(counted) == len(counts) else None, at_most)
 
     @property
     def now(self) -> UnderWay | None:
@@ -86,14 +86,14 @@ class Watch:
     @property
     def slow(self) -> UnderWay | None:
         """Return the current tick if it has run for a second: quicker ones end before anybody could read about them."""
-        found = self.now
-        return found if found is not None and found.seconds(wall_clock()) >= LONG else None
+        work = self.now
+        return work if work is not None and work.seconds(wall_clock()) >= LONG else None
 
     @property
     def words(self) -> str:
         """Return what the driver does, in a line, if that takes longer than a second; else nothing."""
-        found = self.slow
-        return "" if found is None else found.words(wall_clock())
+        work = self.slow
+        return "" if work is None else work.words(wall_clock())
 
 
 def _computing(meter: Meter, thread: int) -> str:

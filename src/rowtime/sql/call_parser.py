@@ -82,17 +82,17 @@ class CallParser(FaultParser):
         return text
 
     def _parse_time_text(self, text: exp.Expr, kind: exp.DataType) -> exp.Expr:
-        made = self.expression(exp.Cast(this=text, to=kind))
-        made.meta["spelled"] = f"TIME {text.meta.get('spelled')}"
-        return made
+        cast = self.expression(exp.Cast(this=text, to=kind))
+        cast.meta["spelled"] = f"TIME {text.meta.get('spelled')}"
+        return cast
 
     def build_cast(self, strict: bool, **options: Any) -> exp.Expr:  # noqa: FBT001 - as sqlglot calls it
         """Build a cast; ``1L`` is a cast of 1 but keeps its text: ``-9223372036854775808L`` is one number."""
         suffix, number = self._prev.text.upper(), options.get("this")
-        made = super().build_cast(strict, **options)
+        cast = super().build_cast(strict, **options)
         if suffix in _SUFFIXES and isinstance(number, exp.Literal) and not number.is_string:
-            made.meta["spelled"] = f"{number.name}{suffix}"
-        return made
+            cast.meta["spelled"] = f"{number.name}{suffix}"
+        return cast
 
     def _parse_trimmed(self) -> exp.Expr:
         """Parse ``TRIM(BOTH x FROM y)``; without these words it is a call like any other."""
@@ -156,11 +156,11 @@ class CallParser(FaultParser):
         before = self._next is not None and self._next.token_type == TokenType.L_PAREN
         if before and self._curr is not None and self._curr.token_type in _NESTED:
             return None
-        made = super()._parse_types(*args, **{**options, "with_collation": False})
-        if isinstance(made, exp.DataType) and made.this is exp.DType.TEXT and self._match(TokenType.COLLATE):
+        kind = super()._parse_types(*args, **{**options, "with_collation": False})
+        if isinstance(kind, exp.DataType) and kind.this is exp.DType.TEXT and self._match(TokenType.COLLATE):
             name = self._parse_id_var()
             if name is None:
                 self.raise_error("the name of a collation is expected, for example STRING COLLATE UNICODE_CI")
             else:
-                made.set("collate", exp.var(name.name))
-        return made
+                kind.set("collate", exp.var(name.name))
+        return kind

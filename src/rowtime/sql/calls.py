@@ -74,11 +74,11 @@ Arguments = Sequence[exp.Expr]
 
 def _call(name: str, arguments: Arguments) -> exp.Expr:
     """Return the node of a call that the planner knows, or the call as it is."""
-    made = _special(name, arguments) or _known(name, arguments)
-    if made is None:
+    call = _special(name, arguments) or _known(name, arguments)
+    if call is None:
         return exp.Anonymous(this=name, expressions=list(arguments))
-    (made.this if isinstance(made, exp.IgnoreNulls) else made).meta["called"] = name
-    return made
+    (call.this if isinstance(call, exp.IgnoreNulls) else call).meta["called"] = name
+    return call
 
 
 def _known(name: str, arguments: Arguments) -> exp.Expr | None:
@@ -95,12 +95,12 @@ def _known(name: str, arguments: Arguments) -> exp.Expr | None:
         return None
     if any(kind.arg_types[key] and len(arguments) <= n for n, key in enumerate(keys)):
         return None
-    made: exp.Expr = kind(**dict(zip(keys, arguments, strict=False)))
+    call: exp.Expr = kind(**dict(zip(keys, arguments, strict=False)))
     if "ignore_nulls" in kind.arg_types:
-        made.set("ignore_nulls", value=True)  # the default in Spark; sqlglot needs it set
+        call.set("ignore_nulls", value=True)  # the default in Spark; sqlglot needs it set
     if many and len(arguments) > len(keys):
-        made.set("expressions", list(arguments[len(keys) :]))
-    return made
+        call.set("expressions", list(arguments[len(keys) :]))
+    return call
 
 
 def _keys(kind: type[Any]) -> list[str]:
@@ -111,25 +111,25 @@ def _keys(kind: type[Any]) -> list[str]:
 
 def _special(name: str, arguments: Arguments) -> exp.Expr | None:
     """Build calls whose arguments are not all values, or have another order in the node."""
-    made: exp.Expr | None = None
+    call: exp.Expr | None = None
     match name, arguments:
         case (_, [exp.Column() as unit, count, time]) if name in _WITH_UNIT and not unit.table:
-            made = _WITH_UNIT[name](this=time, expression=count, unit=exp.var(unit.name.upper()))
+            call = _WITH_UNIT[name](this=time, expression=count, unit=exp.var(unit.name.upper()))
         case ("DATE_TRUNC", [exp.Literal(is_string=True) as unit, time]) if unit.name.upper() in TRUNCATED:
-            made = exp.TimestampTrunc(this=time, unit=exp.var(unit.name.upper()))
+            call = exp.TimestampTrunc(this=time, unit=exp.var(unit.name.upper()))
         case ("TRUNC", [time, exp.Literal(is_string=True) as unit]) if unit.name.upper() in _DAYS:
-            made = exp.DateTrunc(this=time, unit=exp.Literal.string(unit.name.upper()))  # type: ignore[no-untyped-call]
+            call = exp.DateTrunc(this=time, unit=exp.Literal.string(unit.name.upper()))  # type: ignore[no-untyped-call]
         case (("ARRAY_SORT" | "SORT_ARRAY"), [exp.AggFunc() as gathered]):
-            made = exp.ArraySort(this=gathered)
+            call = exp.ArraySort(this=gathered)
         case ("ARRAY", _):  # sqlglot would take the name alone for the constructor before ``[``
-            made = exp.Array(expressions=list(arguments))
+            call = exp.Array(expressions=list(arguments))
         case (_, [value]) if name in _CASTS and not isinstance(value, exp.Kwarg):
-            made = exp.Cast(this=value, to=exp.DataType.build(name, dialect="spark"))
+            call = exp.Cast(this=value, to=exp.DataType.build(name, dialect="spark"))
         case (("LISTAGG" | "STRING_AGG"), [exp.Distinct(expressions=[value, separator])]):
-            made = exp.GroupConcat(this=exp.Distinct(expressions=[value]), separator=separator)
+            call = exp.GroupConcat(this=exp.Distinct(expressions=[value]), separator=separator)
         case ("LOG", [base, value]) if not isinstance(base, exp.Kwarg):
-            made = exp.Log(this=base, expression=value)
-    return made
+            call = exp.Log(this=base, expression=value)
+    return call
 
 
 FUNCTIONS: Mapping[str, Callable[[Arguments], exp.Expr]] = {

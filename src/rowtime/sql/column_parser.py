@@ -154,8 +154,8 @@ class ColumnParser(RowtimeParser):
 
     def _options(self) -> tuple[Options, tuple[OptionPlace, ...]]:
         """Parse ``(name 'value', …)`` after OPTIONS, with the place of each."""
-        found = self._parse_wrapped_csv(self._option, optional=False)
-        return tuple(option for option, _ in found), tuple(place for _, place in found)
+        pairs = self._parse_wrapped_csv(self._option, optional=False)
+        return tuple(option for option, _ in pairs), tuple(place for _, place in pairs)
 
     def _option(self) -> tuple[tuple[str, str], OptionPlace]:
         first = self._curr

@@ -157,7 +157,7 @@ def _types_closed(tokens: list[Token]) -> list[Token]:
     """Split ``>>>`` into three tokens where it closes nested types, as in ``MAP<STRING, ARRAY<STRUCT<n: INT>>>``."""
     if not any(token.token_type == nodes.UNSIGNED_SHIFT for token in tokens):
         return tokens
-    made: list[Token] = []
+    closed: list[Token] = []
     depth = 0
     for before, token in zip([None, *tokens], tokens, strict=False):
         kind = token.token_type
@@ -165,12 +165,12 @@ def _types_closed(tokens: list[Token]) -> list[Token]:
         depth = depth + 1 if opens else max(depth - 1, 0) if kind == TokenType.GT else depth
         if kind == nodes.UNSIGNED_SHIFT and depth >= len(token.text):
             depth -= len(token.text)
-            made += [
+            closed += [
                 Token(TokenType.GT, ">", token.line, token.col, at, at) for at in range(token.start, token.end + 1)
             ]
         else:
-            made.append(token)
-    return made
+            closed.append(token)
+    return closed
 
 
 _NESTED = (TokenType.STRUCT, TokenType.ARRAY, TokenType.MAP)

@@ -68,9 +68,11 @@ def _slashes(tokens: list[Token]) -> Token | None:
     """Return the first of two adjacent slashes, which are no SQL."""
     kind = TokenType.SLASH
     pairs = (
-        (one, two) for one, two in zip(tokens, tokens[1:], strict=False) if one.token_type == two.token_type == kind
+        (first, second)
+        for first, second in zip(tokens, tokens[1:], strict=False)
+        if first.token_type == second.token_type == kind
     )
-    return next((one for one, two in pairs if two.start == one.end + 1), None)
+    return next((first for first, second in pairs if second.start == first.end + 1), None)
 
 
 def _reworded(text: str, fault: SyntaxFault) -> str:
@@ -112,11 +114,11 @@ def _defines(tokens: list[Token]) -> bool:
     return words[:1] == ["CREATE"] and bool({"STREAM", "TABLE"} & set(words))
 
 
-def _near(word: str, known: tuple[str, ...]) -> str | None:
+def _near(word: str, words: tuple[str, ...]) -> str | None:
     """Return the known word that another word nearly spells."""
     spelled = word.upper()
-    near = difflib.get_close_matches(spelled, known, n=1, cutoff=_NEARNESS)
-    return near[0] if near and spelled not in known and abs(len(near[0]) - len(spelled)) <= 1 else None
+    near = difflib.get_close_matches(spelled, words, n=1, cutoff=_NEARNESS)
+    return near[0] if near and spelled not in words and abs(len(near[0]) - len(spelled)) <= 1 else None
 
 
 def spelling_fault(text: str, error: Exception) -> tuple[Problem, int]:

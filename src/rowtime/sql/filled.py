@@ -36,24 +36,24 @@ class FilledText(str):
         parts: list[str] = []
         pieces: list[Piece] = []
         length = last = 0
-        for found in VARIABLE.finditer(written):
-            if found[1] not in variables:
+        for match in VARIABLE.finditer(written):
+            if match[1] not in variables:
                 continue
-            value = variables[found[1]].replace("'", "''")
-            before = written[last : found.start()]
+            value = variables[match[1]].replace("'", "''")
+            before = written[last : match.start()]
             length += len(before)
-            pieces.append(Piece(length, length + len(value), *found.span()))
+            pieces.append(Piece(length, length + len(value), *match.span()))
             parts += [before, value]
-            length, last = length + len(value), found.end()
-        made = cls("".join([*parts, written[last:]]))
-        made.written, made.shown, made.pieces = written, starred(written), pieces
-        return made
+            length, last = length + len(value), match.end()
+        filled = cls("".join([*parts, written[last:]]))
+        filled.written, filled.shown, filled.pieces = written, starred(written), pieces
+        return filled
 
     def missing(self) -> list[tuple[str, int, int]]:
         """Return the variables without a value: the name, the first offset and the last one."""
-        known = {piece.written_start for piece in self.pieces}
-        found = VARIABLE.finditer(self.written)
-        return [(one[1], one.start(), one.end() - 1) for one in found if one.start() not in known]
+        filled = {piece.written_start for piece in self.pieces}
+        matches = VARIABLE.finditer(self.written)
+        return [(match[1], match.start(), match.end() - 1) for match in matches if match.start() not in filled]
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
         """Return the offsets in ``written`` of the characters ``start`` to ``end`` (inclusive)."""

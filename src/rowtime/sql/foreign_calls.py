@@ -85,30 +85,32 @@ _FORMS: Mapping[str, str] = {
 
 def foreign_call(node: exp.Expr) -> ForeignCall | None:
     """Return the refusal of an expression that Spark does not have; ``None`` for any other."""
-    name, found = node.name.upper(), None
+    name, foreign = node.name.upper(), None
     match node:
         case exp.Anonymous() if form := _FORMS.get(name):
-            found = ForeignCall(f"{name} is not a function of Spark", form)
+            foreign = ForeignCall(f"{name} is not a function of Spark", form)
         case exp.Anonymous() if name == "COUNT" and not node.expressions:
-            found = ForeignCall(
+            foreign = ForeignCall(
                 "COUNT() does not say what to count",
                 "Write COUNT(*) for all rows, or COUNT(x) for the rows where x is not NULL.",
             )
         case exp.Placeholder() if node.name:
             hint = "Write a variable, ${limit}, and give its value: --set limit=3, or variables={'limit': '3'}."
-            found = ForeignCall(f":{node.name} is a parameter of Spark's Python API", hint)
+            foreign = ForeignCall(f":{node.name} is a parameter of Spark's Python API", hint)
         case exp.SimilarTo():
-            found = ForeignCall("SIMILAR TO is not part of Spark's SQL", "Write RLIKE with a Java regular expression.")
+            foreign = ForeignCall(
+                "SIMILAR TO is not part of Spark's SQL", "Write RLIKE with a Java regular expression."
+            )
         case exp.AtTimeZone():
-            found = ForeignCall(
+            foreign = ForeignCall(
                 "AT TIME ZONE is not part of Spark's SQL",
                 "Write FROM_UTC_TIMESTAMP(t, 'zone') for the local time there.",
             )
         case exp.Substring() if (start := node.args.get("start")) is not None and start.is_string:
-            found = ForeignCall("SUBSTRING takes no regular expression", "Write REGEXP_SUBSTR(text, 'pattern').")
+            foreign = ForeignCall("SUBSTRING takes no regular expression", "Write REGEXP_SUBSTR(text, 'pattern').")
         case exp.Extract() if name == "EPOCH":
-            found = ForeignCall("EXTRACT does not support EPOCH", "Write UNIX_SECONDS(t), or UNIX_MICROS(t).")
-    return found
+            foreign = ForeignCall("EXTRACT does not support EPOCH", "Write UNIX_SECONDS(t), or UNIX_MICROS(t).")
+    return foreign
 
 
 def word(name: str) -> exp.Expr | None:

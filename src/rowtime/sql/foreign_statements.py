@@ -75,9 +75,9 @@ def _form(words: Sequence[str]) -> str:
     if words[:2] == ["INSERT", "OVERWRITE"]:
         return "INSERT OVERWRITE"
     if words[0] == "CREATE":
-        made = next((word for word in words if word not in _PASSED), "")
-        if made in _CREATED:
-            return made
+        word_of_object = next((word for word in words if word not in _PASSED), "")
+        if word_of_object in _CREATED:
+            return word_of_object
     for pair, form in _INSIDE.items():
         if any(tuple(words[n : n + len(pair)]) == pair for n in range(1, len(words))):
             return form
@@ -87,7 +87,7 @@ def _form(words: Sequence[str]) -> str:
 
 
 def _has(words: Sequence[str], *pair: str) -> bool:
-    return any((one, two) == pair for one, two in zip(words, words[1:], strict=False))
+    return any((first, second) == pair for first, second in zip(words, words[1:], strict=False))
 
 
 def _path(tokens: Sequence[Token]) -> str:

@@ -61,8 +61,8 @@ class IntervalParser(FaultParser):
         fraction = unit == "SECOND" and (len(sizes) > 1 or not leads)
         if len(sizes) > (2 if unit == "SECOND" and leads else 1) or not (leads or fraction):
             self.raise_error(f"{unit} has no such precision here", first, hint=f"Leave the precision of {unit} out.")
-        found = _FIELDS.fullmatch(text)
-        whole, after = (found[1], found[2] or "") if found and text else ("", "")
+        match = _FIELDS.fullmatch(text)
+        whole, after = (match[1], match[2] or "") if match and text else ("", "")
         if (leads and len(whole) > sizes[0]) or (fraction and len(after) > sizes[-1]):
             least = ", ".join(str(n) for n in _least(whole, after, leads=leads, fraction=fraction))
             hint = f"Write {unit}({least}), or leave the precision out."
@@ -88,10 +88,10 @@ class IntervalParser(FaultParser):
     # Units after a difference
 
     def _parse_paren(self) -> exp.Expr | None:
-        first, found = self._curr, super()._parse_paren()
-        if not isinstance(found, exp.Paren) or not isinstance(found.this, exp.Sub):
-            return found
-        return self._in_unit(found, first) if self._is_unit_behind() else found
+        first, node = self._curr, super()._parse_paren()
+        if not isinstance(node, exp.Paren) or not isinstance(node.this, exp.Sub):
+            return node
+        return self._in_unit(node, first) if self._is_unit_behind() else node
 
     def _is_unit_behind(self) -> bool:
         """Return True if a unit follows that is not the name of an item: ``(a - b) second, …`` is a name in Spark."""

@@ -122,9 +122,9 @@ def _literal(interval: exp.Interval) -> Duration | Months:
 def _parts(text: str) -> Duration | Months:
     """Parse ``'1 hour 30 minutes'``: amounts with their units."""
     parts, at = [], 0
-    while found := _PART.match(text, at):
-        parts.append(_amount(found[1], found[2]))
-        at = found.end()
+    while match := _PART.match(text, at):
+        parts.append(_amount(match[1], match[2]))
+        at = match.end()
     if not parts or text[at:].strip():
         raise ValueError(f"INTERVAL '{text}' needs a unit, as in INTERVAL '10' SECOND")
     return _sum(parts)

@@ -45,11 +45,11 @@ class JoinParser(FaultParser):
             return super()._parse_joins()
         if self._within[-1:] != ["join"]:
             return super()._parse_joins(alias_tokens=alias_tokens)
-        place, found = self._index, []
+        place, joins = self._index, []
         while self._index not in self._alone and (join := self._parse_join(alias_tokens=alias_tokens)):
-            found.append(join)
+            joins.append(join)
         if self._index not in self._alone and self._curr.token_type in (TokenType.ON, TokenType.USING):
-            return iter(found)
+            return iter(joins)
         self._alone.add(place)
         return iter(())
 

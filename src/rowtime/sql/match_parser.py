@@ -41,15 +41,15 @@ class MatchParser(FaultParser):
             self._advance()
             self._matching += 1
             try:
-                found = self._parse_match_clauses(source)
+                clauses = self._parse_match_clauses(source)
             finally:
                 self._matching -= 1
             self._match_r_paren()
-            locate(found, first, self._prev)
+            locate(clauses, first, self._prev)
             alias = super()._parse_table_alias()
             if alias is not None:
-                found.set("alias", alias)
-            source = found
+                clauses.set("alias", alias)
+            source = clauses
         return source
 
     def _parse_match_clauses(self, source: exp.Expr) -> nodes.MatchRecognize:
@@ -89,20 +89,20 @@ class MatchParser(FaultParser):
         first = self._prev
         self._need("SKIP", "SKIP is expected after AFTER MATCH", "Write AFTER MATCH SKIP PAST LAST ROW, for example.")
         if self._match_text_seq("PAST", "LAST", "ROW"):
-            found = nodes.SkipTo(this="past")
+            skip = nodes.SkipTo(this="past")
         elif self._match_text_seq("TO", "NEXT", "ROW"):
-            found = nodes.SkipTo(this="next")
+            skip = nodes.SkipTo(this="next")
         elif self._match_text_seq("TO"):
             ends = ("FIRST", "LAST")
             # FIRST and LAST may be names of variables too.
             named = self._next is None or self._next.text.upper() == "PATTERN"
             end = "" if named else next((word for word in ends if self._match_text_seq(word)), "")
-            found = nodes.SkipTo(this=(end or "LAST").lower(), to=self._parse_id_var(any_token=True))
+            skip = nodes.SkipTo(this=(end or "LAST").lower(), to=self._parse_id_var(any_token=True))
         else:
             hint = "Write PAST LAST ROW, TO NEXT ROW, TO FIRST v, TO LAST v or TO v."
             self.raise_error("AFTER MATCH SKIP needs to know where the next match may begin", hint=hint)
-        locate(found, first, self._prev)
-        return self.expression(found)
+        locate(skip, first, self._prev)
+        return self.expression(skip)
 
     def _parse_pattern(self) -> exp.Expr:
         """Return the text between the parentheses, with its place in the script."""
@@ -117,10 +117,10 @@ class MatchParser(FaultParser):
         if depth:
             self.raise_error("the parenthesis of PATTERN is not closed", opened)
         begin, end = opened.end + 1, self._prev.start
-        made = self.expression(exp.Var(this=self.sql[begin:end]))
-        locate(made, first if first is not self._prev else opened, self._prev)
-        made.meta["begins"] = begin
-        return made
+        pattern = self.expression(exp.Var(this=self.sql[begin:end]))
+        locate(pattern, first if first is not self._prev else opened, self._prev)
+        pattern.meta["begins"] = begin
+        return pattern
 
     def _parse_subset(self) -> exp.Expr:
         name = self._parse_id_var(any_token=True)
@@ -141,9 +141,9 @@ class MatchParser(FaultParser):
         if not called or scope.token_type == TokenType.IDENTIFIER or self._next.token_type in _AFTER_NAMES:
             return super()._parse_unary()
         self._advance()
-        made = self.expression(nodes.MatchScope(this=super()._parse_unary(), kind=scope.text.upper()))
-        locate(made, scope, self._prev)
-        return made
+        scoped = self.expression(nodes.MatchScope(this=super()._parse_unary(), kind=scope.text.upper()))
+        locate(scoped, scope, self._prev)
+        return scoped
 
 
 _AFTER_NAMES = frozenset(

@@ -48,23 +48,23 @@ class PeriodParser(CallParser):
     def _parse_clip_argument(self) -> exp.Expr | None:
         first = self._curr
         if self._match_text_seq("AT", "MOST"):
-            made: exp.Expr = self.expression(nodes.AtMost(this=self._parse_bitwise()))
+            limit: exp.Expr = self.expression(nodes.AtMost(this=self._parse_bitwise()))
         elif self._match_text_seq("WITHIN"):
             period = self._parse_bitwise()
             if not isinstance(period, nodes.Period):
                 self.raise_error("WITHIN needs a period, as in WITHIN PERIOD (a, b)")
-            made = self.expression(nodes.WithinPeriod(this=period))
+            limit = self.expression(nodes.WithinPeriod(this=period))
         else:
             return self._parse_lambda()
-        locate(made, first, self._prev)
-        return made
+        locate(limit, first, self._prev)
+        return limit
 
     def _parse_lifetime(self, which: str = "") -> exp.Expr:
         first, name = self._prev, self._parse_id_var()
         if name is None:
             self.raise_error("LIFETIME needs the name of an input, as in LIFETIME(s)")
-        made = nodes.LifetimeEdge(this=name, which=which) if which else nodes.Lifetime(this=name)
-        lifetime = self.expression(made)
+        node = nodes.LifetimeEdge(this=name, which=which) if which else nodes.Lifetime(this=name)
+        lifetime = self.expression(node)
         locate(lifetime, first, self._prev)
         return lifetime
 
@@ -74,23 +74,24 @@ class PeriodParser(CallParser):
         if not isinstance(this, nodes.Period | nodes.Lifetime):
             return super()._parse_range(this, *args, **options)
         how = self._parse_how()
-        other = self._parse_bitwise()
-        point = how == "CONTAINS" and other is not None
-        if not point and not isinstance(other, nodes.Period | nodes.Lifetime):
+        second = self._parse_bitwise()
+        point = how == "CONTAINS" and second is not None
+        if not point and not isinstance(second, nodes.Period | nodes.Lifetime):
             self.raise_error(f"{how} needs a period, as in PERIOD (a, b) or LIFETIME(s)")
-        predicate = self.expression(nodes.PeriodPredicate(this=this, expression=other, how=how))
+        predicate = self.expression(nodes.PeriodPredicate(this=this, expression=second, how=how))
         locate(predicate, before, self._prev)
         if predicate.find(nodes.Lifetime):
             return predicate
-        made = exp.Paren(this=compared(predicate))
-        locate(made, before, self._prev)
-        return made
+        comparison = exp.Paren(this=compared(predicate))
+        locate(comparison, before, self._prev)
+        return comparison
 
     def _parse_how(self) -> str:
         immediately = self._match_text_seq("IMMEDIATELY")
-        known = IMMEDIATE if immediately else PREDICATES
-        if not self._match_texts(known):
+        predicates = IMMEDIATE if immediately else PREDICATES
+        if not self._match_texts(predicates):
+            listed = ", ".join(predicates)
             self.raise_error(
-                f"a period is allowed only in a predicate: {'IMMEDIATELY ' if immediately else ''}{', '.join(known)}"
+                f"a period is allowed only in a predicate: {'IMMEDIATELY ' if immediately else ''}{listed}"
             )
         return f"{'IMMEDIATELY ' if immediately else ''}{self._prev.text.upper()}"

@@ -88,9 +88,9 @@ def place_of(text: str, node: exp.Expr) -> Place:
     """
     ancestor: exp.Expr | None = node
     while ancestor is not None:
-        found = span(ancestor)
-        if found is not None:
-            return place_at(text, *found)
+        extent = span(ancestor)
+        if extent is not None:
+            return place_at(text, *extent)
         ancestor = ancestor.parent
     return place_at(text, 0)
 

@@ -48,7 +48,7 @@ class SchemaParser(ShapeParser):
             return ()
         if not _LIST.fullmatch(text):
             self.raise_error("this is not the name of a schema", self._prev, hint="Write it as in 'app' or '\"app\"'.")
-        schemas = tuple(_unquoted(found[0]) for found in _SCHEMA.finditer(text))
+        schemas = tuple(_unquoted(match[0]) for match in _SCHEMA.finditer(text))
         if any(schema.upper().startswith(f"{CATALOG}.") for schema in schemas):
             self.raise_error(
                 "catalogs are not supported", self._prev, hint=f"Leave {CATALOG} out, and the dot after it."

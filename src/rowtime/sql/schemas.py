@@ -21,7 +21,7 @@ _DEFINED = st.CreateStream | st.CreateView | st.CreateTable | st.CreatePump
 
 def in_schemas(statements: Iterable[st.Statement]) -> tuple[st.Statement, ...]:
     """Put the names that statements define into their schemas, and give them the schemas for other names."""
-    schema, path, found = "", tuple[str, ...](), list[st.Statement]()
+    schema, path, renamed = "", tuple[str, ...](), list[st.Statement]()
     for statement in statements:
         if isinstance(statement, st.SetSchema):
             schema = statement.schema
@@ -32,8 +32,8 @@ def in_schemas(statements: Iterable[st.Statement]) -> tuple[st.Statement, ...]:
             statement = replace(statement, name=_within(schema, statement.name))  # noqa: PLW2901 - with its full name
         if searched:
             statement = _patterns(replace(statement, schemas=searched), schema)  # noqa: PLW2901 - the same
-        found.append(statement)
-    return tuple(found)
+        renamed.append(statement)
+    return tuple(renamed)
 
 
 def looked_up(statement: st.Statement, is_there: Callable[[str, bool], bool], reads: Mapping[str, int]) -> st.Statement:
@@ -49,7 +49,7 @@ def looked_up(statement: st.Statement, is_there: Callable[[str, bool], bool], re
         if "." in name or name == "*":
             return name
         candidates = (f"{schema}.{name}" for schema in statement.schemas)
-        return next((one for one in candidates if is_there(one.lower(), pump)), name)
+        return next((candidate for candidate in candidates if is_there(candidate.lower(), pump)), name)
 
     def renamed(name: st.Name, *, pump: bool = False) -> st.Name:
         return replace(name, text=full(name.text, pump=pump))
@@ -129,10 +129,10 @@ def _rename(named: exp.Table | exp.Column, full: Callable[..., str]) -> None:
     if len(parts) > 1 and not refused:
         return
     name = parts[0].name
-    found = full(name, pump=False)
-    found = full(name, pump=True) if refused and found == name else found
-    if found == name:
+    full_name = full(name, pump=False)
+    full_name = full(name, pump=True) if refused and full_name == name else full_name
+    if full_name == name:
         return
-    schema = exp.to_identifier(found.removesuffix(f".{name}"), quoted=True)
+    schema = exp.to_identifier(full_name.removesuffix(f".{name}"), quoted=True)
     around = ("table", "db") if isinstance(named, exp.Column) else ("db", "catalog")
     named.set(around[refused], schema)

@@ -37,33 +37,33 @@ class ShapeParser(ColumnParser):
 
     def _advances(self) -> dict[str, Any]:
         """Parse ON LATE, BOUND EVERY and BOUND FROM, in any order."""
-        found: dict[str, Any] = {}
+        clauses: dict[str, Any] = {}
         while True:
-            if "adjusts" not in found and self._match_text_seq("ON", "LATE"):
+            if "adjusts" not in clauses and self._match_text_seq("ON", "LATE"):
                 if not self._match_texts(("DROP", "ADJUST")):
                     self.raise_error("ON LATE takes DROP or ADJUST")
-                found["adjusts"] = self._prev.text.upper() == "ADJUST"
-            elif "imports" not in found and self._match_text_seq("BOUND", "FROM"):
-                found |= {"imports": self._name_part(any_token=True), "import_delay": self._delay()}
-            elif "delay" not in found and self._match_text_seq("BOUND", "EVERY"):
-                found |= self._bound_every()
+                clauses["adjusts"] = self._prev.text.upper() == "ADJUST"
+            elif "imports" not in clauses and self._match_text_seq("BOUND", "FROM"):
+                clauses |= {"imports": self._name_part(any_token=True), "import_delay": self._delay()}
+            elif "delay" not in clauses and self._match_text_seq("BOUND", "EVERY"):
+                clauses |= self._bound_every()
             else:
-                alone = "delay" not in found and "imports" in found
-                return {**found, "delay": found["import_delay"], "import_delay": 0} if alone else found
+                alone = "delay" not in clauses and "imports" in clauses
+                return {**clauses, "delay": clauses["import_delay"], "import_delay": 0} if alone else clauses
 
     def _bound_every(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        clauses: dict[str, Any] = {}
         if self._curr and self._curr.text.isdecimal():
             at = self._curr
-            found["rows"] = self._row_count()
-            if not found["rows"]:
+            clauses["rows"] = self._row_count()
+            if not clauses["rows"]:
                 self.raise_error("BOUND EVERY takes at least one row", at)
         else:
             at = self._curr
-            found["every"] = self._micros()
-            if found["every"] <= 0:
+            clauses["every"] = self._micros()
+            if clauses["every"] <= 0:
                 self.raise_error("BOUND EVERY takes a time above zero", at)
-        return {**found, "delay": self._delay()}
+        return {**clauses, "delay": self._delay()}
 
     def _delay(self) -> int:
         """Return a delay in µs; negative for a strict bound."""

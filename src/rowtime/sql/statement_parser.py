@@ -218,8 +218,8 @@ class StatementParser(SchemaParser):
     def _clauses(self, *, stream: bool) -> dict[str, Any]:
         """Parse the clauses after the columns, in any order, each at most once."""
         clauses: dict[str, Any] = {}
-        while found := self._clause(stream=stream):
-            key, value = found
+        while clause := self._clause(stream=stream):
+            key, value = clause
             if key in clauses:
                 self.raise_error(f"{_WORDS.get(key, key.upper().replace('_', ' '))} is given twice", self._prev)
             clauses[key] = value
@@ -261,8 +261,8 @@ class StatementParser(SchemaParser):
 
     def _partitioned(self, clauses: dict[str, Any]) -> None:
         """Turn ``PARTITIONED BY`` into an option, so that it is stored with the stream's lasting options."""
-        if (found := clauses.pop("partitioned_by", None)) is not None:
-            names, at = found
+        if (partitions := clauses.pop("partitioned_by", None)) is not None:
+            names, at = partitions
             clauses["options"] = (*clauses.get("options", ()), ("partitionBy", ", ".join(names)))
             clauses["option_places"] = (*clauses.get("option_places", ()), at)
 

@@ -183,10 +183,10 @@ class Checkpoint:
         A missing or damaged file is ignored: the last tick is delivered again, as after a crash.
         """
         path = self.folder / "published"
-        found = _PUBLISHED.fullmatch(path.read_text(errors="replace")) if path.exists() else None
-        if found is None or (found[2] is not None and int(found[2], 16) != _sum(found[1])):
+        match = _PUBLISHED.fullmatch(path.read_text(errors="replace")) if path.exists() else None
+        if match is None or (match[2] is not None and int(match[2], 16) != _sum(match[1])):
             return -1
-        return int(found[1])
+        return int(match[1])
 
     @published.setter
     def published(self, tick: int) -> None:
@@ -220,8 +220,8 @@ class Checkpoint:
             place = self._refused_by(gate)
             files.make_folder(place)
             for written in paths:
-                path, known = self.folder / written, sums.get(written)
-                target = place / (path.name if known is None else f"{path.stem}.{known:08x}.parquet")
+                path, checksum = self.folder / written, sums.get(written)
+                target = place / (path.name if checksum is None else f"{path.stem}.{checksum:08x}.parquet")
                 files.begin(path, partial(_moved, path, target))
             files.sync_names(place)
 
@@ -232,17 +232,17 @@ class Checkpoint:
         not have moved. Raises ``Failure`` (R406) for one that is damaged or missing.
         """
         entry = self.journal.last() or {}
-        found: list[Place] = []
+        paths: list[Place] = []
         for name, first, last in self.spans(gate):
             kept = self._kept(entry, name)
             place = self._refused_by(name)
-            known = {path: self._sum_of(entry, path) or 0 for path in kept.values()}
-            refused_files.compare(entry, name, place, known, lambda: [*self.journal.entries()])
-            found += [kept[file] for file in sorted(kept) if first <= tick_of(kept[file]) <= min(tick, last)]
-        for path in set(found) - self._whole:
+            checksums = {path: self._sum_of(entry, path) or 0 for path in kept.values()}
+            refused_files.compare(entry, name, place, checksums, lambda: [*self.journal.entries()])
+            paths += [kept[file] for file in sorted(kept) if first <= tick_of(kept[file]) <= min(tick, last)]
+        for path in set(paths) - self._whole:
             files.check_sum(path, self._sum_of(entry, path))
             self._whole.add(path)
-        return found
+        return paths
 
     def _kept(self, entry: Entry, gate: str) -> dict[str, Place]:
         """Return the files of a gate's refused rows by name; some of the last entry may not be moved yet."""
@@ -255,8 +255,8 @@ class Checkpoint:
     def _sum_of(self, entry: Entry, path: Place) -> int | None:
         """Return the checksum of a file of refused rows, if known."""
         in_name = _SUM_IN_NAME.search(path.name)
-        known = entry.get("sums", {}).get(below(path, self.folder))
-        return int(in_name[1], 16) if in_name else known
+        in_entry = entry.get("sums", {}).get(below(path, self.folder))
+        return int(in_name[1], 16) if in_name else in_entry
 
     def _refused_by(self, gate: str) -> Place:
         return self.folder / "rejected" / folder_of(gate)

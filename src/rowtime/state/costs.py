@@ -143,21 +143,21 @@ def left_in(entry: Mapping[str, Any]) -> dict[str, Left]:
 
 def given_in(entry: Mapping[str, Any]) -> Mapping[str, int]:
     """Return how many rows operators gave in the tick of an entry, as in `TickCost.given`."""
-    found: Mapping[str, int] = entry.get(KEY, {}).get("given", {})
-    return found
+    counts: Mapping[str, int] = entry.get(KEY, {}).get("given", {})
+    return counts
 
 
 def costs_of(entries: Iterable[Mapping[str, Any]]) -> Iterator[TickCost]:
     """Yield the recorded costs of the ticks of a journal, oldest first."""
-    found = (cost_of(entry, following) for entry, following in pairwise([*entries, {}]))
-    return (cost for cost in found if cost is not None)
+    costs = (cost_of(entry, following) for entry, following in pairwise([*entries, {}]))
+    return (cost for cost in costs if cost is not None)
 
 
 def _tail_in(entry: Mapping[str, Any], following: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     if following is None or following.get("tick") != entry["tick"] + 1:
         return None
-    found: Mapping[str, Any] | None = following.get(KEY, {}).get("before")
-    return found
+    tail: Mapping[str, Any] | None = following.get(KEY, {}).get("before")
+    return tail
 
 
 def _rounded(spent: Milliseconds) -> dict[str, float]:

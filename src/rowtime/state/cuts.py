@@ -51,7 +51,7 @@ def noted(checkpoint: Place, entry: Mapping[str, Any]) -> list[Cut]:
             f"the input has been cut {len(paths)} times by bounds set and writers joining, and {gone[0].name} is gone"
         )
         raise refuse("R407", f"the recorded input cannot be read again: {what}", f"The newest {KEPT} are kept.")
-    return [Cut(found["before"], found["settings"]) for found in map(unsealed, paths)]
+    return [Cut(content["before"], content["settings"]) for content in map(unsealed, paths)]
 
 
 def _short(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]
 def applied(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the new object. It shares unchanged parts with ``old``; ``old`` stays as it is."""
     gone = frozenset(changes.get(GONE, ()))
-    found = {name: value for name, value in old.items() if name not in gone}
-    found.update(changes.get(SET, {}))
-    found.update((name, applied(old[name], inner)) for name, inner in changes.get(IN, {}).items())
-    return found
+    result = {name: value for name, value in old.items() if name not in gone}
+    result.update(changes.get(SET, {}))
+    result.update((name, applied(old[name], inner)) for name, inner in changes.get(IN, {}).items())
+    return result

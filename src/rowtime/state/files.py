@@ -140,12 +140,12 @@ def _write(path: Path, data: bytes) -> None:
 def check_sum(path: Place, expected: int | None) -> None:
     """Raise ``Failure`` (R406) if a file of the checkpoint is missing, or does not have this checksum."""
     try:
-        found = _sum(path) if expected is not None else None
+        actual = _sum(path) if expected is not None else None
     except FileNotFoundError:
-        found = None
-    if found is None and not path.exists():
+        actual = None
+    if actual is None and not path.exists():
         raise damaged(f"{path}, which the journal names, is gone")
-    if found != expected:
+    if actual != expected:
         raise damaged(f"{path} has changed since rowtime wrote it: its checksum differs")
 
 
@@ -239,8 +239,8 @@ def clear(paths: Iterable[Place]) -> None:
     On a store the guard is called once everything is found: a succeeding driver writes only afterwards, so none of its
     files is removed.
     """
-    found = [*paths]
-    for bucket in {path.bucket for path in found if isinstance(path, ObjectPlace)}:
+    listed = [*paths]
+    for bucket in {path.bucket for path in listed if isinstance(path, ObjectPlace)}:
         bucket.guard()
-    for path in found:
+    for path in listed:
         remove(path)

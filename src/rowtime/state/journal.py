@@ -70,8 +70,8 @@ class Journal:
 
     def last(self) -> Entry | None:
         """Return the newest entry; ``None`` before the first commit. Raises what `read` does."""
-        found = self._newest()
-        return found if found["tick"] >= 0 else None
+        newest = self._newest()
+        return newest if newest["tick"] >= 0 else None
 
     def _newest(self) -> Entry:
         numbers = self.numbers()
@@ -99,8 +99,8 @@ class Journal:
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries that still exist, oldest first, one per tick."""
-        found = {entry["tick"]: entry for entry in map(self.read, self.numbers())}
-        return (entry for tick, entry in found.items() if tick >= 0)
+        by_tick = {entry["tick"]: entry for entry in map(self.read, self.numbers())}
+        return (entry for tick, entry in by_tick.items() if tick >= 0)
 
     def commit(self, tick: int, entry: Mapping[str, Any]) -> None:
         """Create the entry of a tick, durably and at once.
@@ -200,9 +200,9 @@ class Journal:
     def _different(self, base: _Base, entry: Mapping[str, Any]) -> bytes:
         changes = difference(base.entry, {"format": FORMAT, **entry})
         delta = {"tick": entry["tick"], **self._mark, "base": base.name, "written": self._written, "changes": changes}
-        found = sealed(delta, number=WITH_BASES)
-        self._written += len(found)
-        return found
+        data = sealed(delta, number=WITH_BASES)
+        self._written += len(data)
+        return data
 
     def _read_base(self, name: str) -> _Base:
         path = self._folder / BASES / name
@@ -243,7 +243,7 @@ class Journal:
         with suppress(FileNotFoundError, NotADirectoryError):
             folder = self._folder
             names = os.listdir(folder) if isinstance(folder, Path) else [path.name for path in folder.iterdir()]  # noqa: PTH208 - there may be 100,000, and each tick asks
-            return sorted(int(found[1]) for found in map(_NAME.fullmatch, names) if found)
+            return sorted(int(match[1]) for match in map(_NAME.fullmatch, names) if match)
         return []
 
     def _path(self, number: int) -> Place:

@@ -82,5 +82,5 @@ class Memory:
         self._whole.discard(path)
 
     def _forget(self, path: str) -> None:
-        known = self._tables.pop(path, None)
-        self._bytes -= known.nbytes if known is not None else 0
+        table = self._tables.pop(path, None)
+        self._bytes -= table.nbytes if table is not None else 0

@@ -35,7 +35,7 @@ def waiting(checkpoint: Place, orders: Orders) -> list[Order]:
     """Return the orders that are not in force yet, in the order in which they were left."""
     paths = sorted(path for path in (checkpoint / FOLDER).glob("*.json") if path.name not in orders.taken)
     contents = [(path.name, unsealed(path)) for path in paths]
-    return [Order(one["pumps"], one["text"], one["at"], name) for name, one in contents]
+    return [Order(order["pumps"], order["text"], order["at"], name) for name, order in contents]
 
 
 def done(checkpoint: Place, taken: Iterable[str]) -> None:

@@ -21,26 +21,28 @@ Counted = Mapping[str, list[int]]
 
 def counted(before: Entry, tick: int, refused: Mapping[str, Collection[str]], sums: Mapping[str, int]) -> Counted:
     """Return the counts of each gate after a tick that refused files with known checksums."""
-    found = dict(before.get(KEY, {}))
+    counts = dict(before.get(KEY, {}))
     for gate, paths in refused.items():
-        since, files, total = found.get(gate, (tick, 0, 0))
-        found[gate] = [since, files + len(paths), (total + sum(sums.get(path, 0) for path in paths)) % _ALL]
-    return found
+        since, files, total = counts.get(gate, (tick, 0, 0))
+        counts[gate] = [since, files + len(paths), (total + sum(sums.get(path, 0) for path in paths)) % _ALL]
+    return counts
 
 
 def compare(
-    entry: Entry, gate: str, place: Place, there: Mapping[Place, int], earlier: Callable[[], Collection[Entry]]
+    entry: Entry, gate: str, place: Place, listed: Mapping[Place, int], earlier: Callable[[], Collection[Entry]]
 ) -> None:
     """Compare the files of a gate, with their checksums (0: unknown), with the counts in the last entry.
 
     ``place``: where they are; ``earlier`` returns the remaining entries. Raises ``Failure`` (R406) if one is missing.
     """
     since, files, total = entry.get(KEY, {}).get(gate, (0, 0, 0))
-    mine = {path: known for path, known in there.items() if since <= tick_of(path) <= entry.get("tick", -1)}
+    mine = {path: checksum for path, checksum in listed.items() if since <= tick_of(path) <= entry.get("tick", -1)}
     if not files or (len(mine), sum(mine.values()) % _ALL) == (files, total):
         return
     ticks = {tick_of(path) for path in mine}
-    gone = sorted({one["tick"] for one in earlier() if one.get("refused", {}).get(gate)} - ticks)
+    gone = sorted(
+        {earlier_entry["tick"] for earlier_entry in earlier() if earlier_entry.get("refused", {}).get(gate)} - ticks
+    )
     missing = f"; that of tick {gone[0]} is gone" if gone else ""
     raise damaged(f"{place} has {len(mine)} of the {files} files of rows that {gate} has refused{missing}")
 

@@ -34,21 +34,21 @@ def unsealed(path: Place) -> dict[str, Any]:
     it was written.
     """
     data = path.read_bytes()
-    found = _parsed(data)
-    if found.get("format", FORMAT) not in READ:
-        what = f"the checkpoint has format {found['format']}, this version reads formats {READ[0]} to {READ[-1]}"
+    content = _parsed(data)
+    if content.get("format", FORMAT) not in READ:
+        what = f"the checkpoint has format {content['format']}, this version reads formats {READ[0]} to {READ[-1]}"
         hint = "Run it with the version of rowtime that wrote it, or start again with another --checkpoint."
         raise refuse("R402", what, hint)
     seal = _SEAL.fullmatch(data[-_SEALED:])
     if seal is None or zlib.crc32(data[:-_SEALED]) != int(seal[1], 16):
         raise damaged(f"{path} has changed since rowtime wrote it: its checksum differs")
-    return found
+    return content
 
 
 def _parsed(data: bytes) -> dict[str, Any]:
     """Return the object, if it has a number as its format; else an empty one."""
     try:
-        found = json.loads(data)
+        content = json.loads(data)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) and isinstance(found.get("format"), int) else {}
+    return content if isinstance(content, dict) and isinstance(content.get("format"), int) else {}

@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from rowtime.api.python_functions import PythonFunction, check_names, register
 from rowtime.client.arrow_types import arrow_schema
 from rowtime.client.rows import batch
 from rowtime.core.clock import least
@@ -31,6 +32,7 @@ from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.table import Table, tables_of
 from rowtime.plan.program import Program, compile_script
 from rowtime.runtime.engine import Engine
+from rowtime.runtime.session import derive
 from rowtime.runtime.sinks.callables import FunctionSink
 from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.staging import Stage
@@ -76,6 +78,7 @@ def play(  # noqa: PLR0913 - what happens besides the items, and when
         program = compile_script(case.sql)
         if program.problems:
             raise RowtimeError(*program.problems)
+        spark = _with_functions(spark, program)
         engine = _engine(spark, program, case, folder, outcome)
         for upto in _before_returns(case.items, cut):
             for source in engine.sources.values():
@@ -102,19 +105,29 @@ def play(  # noqa: PLR0913 - what happens besides the items, and when
     return outcome
 
 
+def _with_functions(spark: SparkSession, program: Program) -> SparkSession:
+    """Return a session that has the Python functions of a script; those of one case are not seen by the next."""
+    if not program.catalog.scalars:
+        return spark
+    session = derive(spark)
+    check_names(session, program.catalog.scalars)
+    register(session, {name: PythonFunction(*python) for name, python in program.catalog.python.items()})
+    return session
+
+
 def _before_returns(items: Sequence[ScriptItem], cut: Cut) -> list[int]:
     """Return the cut, and a cut before each item of a writer that has left in the same tick, as sources do."""
-    found, left = set(cut), set[tuple[str, str]]()
+    places, left = set(cut), set[tuple[str, str]]()
     for item in items:
         who = (item.stream, item.writer)
         if who in left:
-            found.add(item.number - 1)
+            places.add(item.number - 1)
             left.clear()
         if item.leaves:
             left.add(who)
-        if item.number in found:
+        if item.number in places:
             left.clear()
-    return sorted(found)
+    return sorted(places)
 
 
 def _engine(spark: SparkSession, program: Program, case: Transcript, folder: Path, outcome: Outcome) -> Engine:
@@ -137,8 +150,8 @@ def _engine(spark: SparkSession, program: Program, case: Transcript, folder: Pat
 
 def tables_from(case: Transcript, operators: Iterable[Operator]) -> dict[str, Callable[[SparkSession], DataFrame]]:
     """Return functions that read the tables whose rows a case lists, by their names."""
-    known = (node for node in tables_of(operators) if node.table in case.tables)
-    return {node.table: partial(_rows_of, node, case.tables[node.table]) for node in known}
+    tables = (node for node in tables_of(operators) if node.table in case.tables)
+    return {node.table: partial(_rows_of, node, case.tables[node.table]) for node in tables}
 
 
 def _rows_of(node: Table, rows: Sequence[Mapping[str, Any]], spark: SparkSession) -> DataFrame:
@@ -170,10 +183,10 @@ def _rejected(engine: Engine) -> Iterator[Mapping[str, Any]]:
 def findings(case: Transcript, outcome: Outcome) -> list[str]:
     """Return the differences from the expectation; nothing if the case passes."""
     wanted = [entry for entry in case.expected if entry.row is not None]
-    found = [*_rows(case, outcome, wanted), *_times(outcome, wanted, case.order), *_bounds(case, outcome)]
+    differences = [*_rows(case, outcome, wanted), *_times(outcome, wanted, case.order), *_bounds(case, outcome)]
     if outcome.rejected != case.rejected:
-        found.append(f"refused {sorted(outcome.rejected)}, expected {sorted(case.rejected)}")
-    return found
+        differences.append(f"refused {sorted(outcome.rejected)}, expected {sorted(case.rejected)}")
+    return differences
 
 
 def _rows(case: Transcript, outcome: Outcome, wanted: Sequence[Expected]) -> Iterator[str]:
@@ -272,7 +285,7 @@ def _shown(rows: Iterable[Mapping[str, Any]]) -> str:
 
 def broken_promises(case: Mapping[str, Any], spark: SparkSession) -> list[str]:
     """Return sequences of MONOTONIC's values whose verdict differs from the file's (``promises``)."""
-    found = []
+    broken = []
     for entry in case.get("promises") or ():
         rows = enumerate(entry["values"], 1)
         items = tuple(ScriptItem(n, "s", "main", {"rowtime": n, "x": value}, None) for n, value in rows)
@@ -280,8 +293,8 @@ def broken_promises(case: Mapping[str, Any], spark: SparkSession) -> list[str]:
         played = play(spark, Transcript("promise", "promise", sql, items, (), "exact", frozenset()), [len(items)])
         got = "broken" if played.rejected else "kept"
         if got != entry["promise"]:
-            found.append(f"MONOTONIC over {entry['values']} is {got}, expected {entry['promise']}: {entry['why']}")
-    return found
+            broken.append(f"MONOTONIC over {entry['values']} is {got}, expected {entry['promise']}: {entry['why']}")
+    return broken
 
 
 # -- whole cases, whole folders --------------------------------------------------------
@@ -301,21 +314,21 @@ def cuts(case: Transcript, seed: int = 1) -> Iterator[tuple[str, Cut]]:
 
 def run_case(spark: SparkSession, case: Transcript) -> list[str]:
     """Return all findings over all cuts of one case."""
-    found: list[str] = []
+    differences: list[str] = []
     for name, cut in cuts(case):
         try:
             problems = findings(case, play(spark, case, cut))
         except RowtimeError as refused:
             return [str(refused)]
-        found.extend(f"{name}: {problem}" for problem in problems)
-    return found
+        differences.extend(f"{name}: {problem}" for problem in problems)
+    return differences
 
 
 def run_paths(
     paths: Iterable[Path], report: Callable[[str], None] = print, spark: SparkSession | None = None
 ) -> tuple[int, int]:
     """Run the case files below some paths; return how many passed and how many failed."""
-    from rowtime.runtime.session import derive, new_spark  # noqa: PLC0415 - only a run needs Spark
+    from rowtime.runtime.session import new_spark  # noqa: PLC0415 - only a run needs Spark
 
     session = derive(spark or new_spark())
     passed = failed = 0

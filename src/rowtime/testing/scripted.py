@@ -67,8 +67,8 @@ class ScriptedSource:
             if item.values is not None and part.start.get(item.writer, 1) <= item.number < part.end.get(item.writer, 1)
         ]  # fmt: skip
         definition = {"columns": [{"name": n, "type": t, "nullable": True} for n, t in self._columns]}
-        known = {name.lower() for name, _ in self._columns} | {"rowtime"}
-        values = [{k: v for k, v in (item.values or {}).items() if k in known} for item in rows]
+        names = {name.lower() for name, _ in self._columns} | {"rowtime"}
+        values = [{k: v for k, v in (item.values or {}).items() if k in names} for item in rows]
         ready = batch(values, arrow_schema(definition), None)
         table = ready.columns.append_column(ROWTIME, ready.rowtimes.cast(pa.timestamp("us", "UTC")))
         table = table.append_column(WRITER, pa.array([item.writer for item in rows], pa.string()))

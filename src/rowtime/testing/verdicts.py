@@ -32,22 +32,22 @@ def judge_of(path: Path) -> tuple[Judge, Mapping[str, Any]] | None:
         return None
     if not isinstance(case, dict):
         return None
-    found = next((judge for key, judge in _JUDGES.items() if key in case and "input" not in case), None)
-    return (found, case) if found else None
+    of_case = next((judge for key, judge in _JUDGES.items() if key in case and "input" not in case), None)
+    return (of_case, case) if of_case else None
 
 
 def orders(case: Mapping[str, Any], _spark: SparkSession | None = None) -> list[str]:
     """Return expressions whose order is not the expected one; a weaker one is accepted if the file says so."""
     columns = {c["name"]: _definition(c) for c in case["columns"] if c["name"].lower() != "rowtime"}
-    found = []
+    differences = []
     for entry in case["cases"]:
         proof = proof_of(entry["expression"], columns)
         got, wanted = proof.order.value.replace(" ", "_"), entry["expect"]
         weaker = got in ("none", wanted.removeprefix("strictly_"))
         if got != wanted and not (weaker and entry.get("weaker_ok")):
             why = proof.failure()
-            found.append(f"{entry['expression']} is {got}, expected {wanted}: {why.text}: {why.rule}")
-    return found
+            differences.append(f"{entry['expression']} is {got}, expected {wanted}: {why.text}: {why.rule}")
+    return differences
 
 
 def _definition(column: Mapping[str, Any]) -> str:
@@ -59,18 +59,18 @@ def _definition(column: Mapping[str, Any]) -> str:
 def statements(case: Mapping[str, Any], _spark: SparkSession | None = None) -> list[str]:
     """Return statements whose verdict differs from the file's."""
     catalog = "".join(f"{statement};\n" for statement in case["catalog"])
-    found = []
+    differences = []
     for entry in case["statements"]:
         problems = check(catalog + entry["sql"])
         if any(not problem.warns for problem in problems) != (entry["verdict"] == "refuse"):
             codes = ", ".join(f"{problem.code} {problem.message}" for problem in problems) or "accepted"
-            found.append(f"{entry['sql']}: {codes}; expected: {entry['verdict']} {entry['reason']}".rstrip())
-    return found
+            differences.append(f"{entry['sql']}: {codes}; expected: {entry['verdict']} {entry['reason']}".rstrip())
+    return differences
 
 
 def values(case: Mapping[str, Any], spark: SparkSession) -> list[str]:
     """Return scalar expressions with another value in Spark; timestamps as text."""
-    found = []
+    differences = []
     for entry in case["values"]:
         try:
             frame = spark.sql(f"SELECT {to_spark(parse_expression(entry['expression']))} AS v")
@@ -80,8 +80,8 @@ def values(case: Mapping[str, Any], spark: SparkSession) -> list[str]:
         except RowtimeError as refused:
             got = str(refused)
         if got != entry["value"]:
-            found.append(f"{entry['expression']} is {got!r}, expected {entry['value']!r}")
-    return found
+            differences.append(f"{entry['expression']} is {got!r}, expected {entry['value']!r}")
+    return differences
 
 
 _JUDGES: dict[str, Judge] = {"cases": orders, "statements": statements, "values": values}

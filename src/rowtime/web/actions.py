@@ -21,11 +21,11 @@ def command(way: Way, pipeline: Pipeline, watched: Watched, time: str) -> list[s
     """
     if not way.command:
         raise refuse("R705", "this is not a command of rowtime", "Follow the instructions on the page.")
-    known = {CHECKPOINT: str(pipeline.place)}
+    replacements = {CHECKPOINT: str(pipeline.place)}
     if TIME in way.command:
-        known[TIME] = to_text(to_micros(time))
+        replacements[TIME] = to_text(to_micros(time))
     at_home = () if CHECKPOINT in way.command else ("--home", str(watched.home.path))
-    return [*(known.get(word, word) for word in way.command), *at_home]
+    return [*(replacements.get(word, word) for word in way.command), *at_home]
 
 
 def carry_out(arguments: Sequence[str]) -> tuple[bool, str]:

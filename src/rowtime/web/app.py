@@ -97,10 +97,10 @@ class Console:
         plan = pipeline.records.plan
         if plan is None:
             return None
-        known = self._explained.get(pipeline.key)
-        if known is None or known[0] is not plan:
-            known = self._explained[pipeline.key] = (plan, Explained(plan, self.watched.home, self.watched.variables))
-        return known[1]
+        cached = self._explained.get(pipeline.key)
+        if cached is None or cached[0] is not plan:
+            cached = self._explained[pipeline.key] = (plan, Explained(plan, self.watched.home, self.watched.variables))
+        return cached[1]
 
     def home(self, request: Request) -> Response:
         """Show all pipelines."""
@@ -108,12 +108,12 @@ class Console:
 
     def home_part(self, request: Request) -> Response:
         """Show the same, for a page that is open."""
-        found = self._home(request)
-        return fragment(request, "home_part.html", found["mark"], found)
+        context = self._home(request)
+        return fragment(request, "home_part.html", context["mark"], context)
 
     def _home(self, _request: Request) -> dict[str, Any]:
-        found = cards(self.watched.pipelines, BUDGET)
-        return {"cards": found, "home": str(self.watched.home.path), "mark": mark_of(found, _beat())}
+        listed = cards(self.watched.pipelines, BUDGET)
+        return {"cards": listed, "home": str(self.watched.home.path), "mark": mark_of(listed, _beat())}
 
     def of_pipeline(self, view: View) -> Callable[[Request], Response]:
         """Return a handler for a view of the pipeline in the address; problems with its checkpoint are a page too."""

@@ -50,8 +50,8 @@ class Access:
     def knows(self, host: str) -> bool:
         """Return True for a Host that is the console's own address."""
         try:
-            found = urlsplit(f"//{host}")
-            name, port = found.hostname or "", found.port
+            url = urlsplit(f"//{host}")
+            name, port = url.hostname or "", url.port
         except ValueError:
             return False
         if self.port and port not in (self.port, None if self.port == 80 else self.port):  # noqa: PLR2004 - of HTTP

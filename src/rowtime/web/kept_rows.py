@@ -114,9 +114,9 @@ def _of_log(node: Sink, home: Home, stream: str) -> Iterator[Part]:
     from rowtime.runtime.sinks.stream_log import writer_of  # noqa: PLC0415 - the same
 
     log = home.log_path(stream)
-    for one in entries_of(log, writer_of(pump_of(node.name))):
-        if isinstance(one, Rows):
-            yield Part(_parquet(log / one.path, ()), one.count)
+    for entry in entries_of(log, writer_of(pump_of(node.name))):
+        if isinstance(entry, Rows):
+            yield Part(_parquet(log / entry.path, ()), entry.count)
 
 
 def _parquet(path: Place, first: Sequence[str]) -> Callable[[], pa.Table]:
@@ -142,9 +142,9 @@ def _columns(node: Sink, table: pa.Table) -> pa.Table:
         return table
     lines = table[LINE].to_pylist()
     if node.format == "json":
-        found = [_object(line) for line in lines]
-        names = dict.fromkeys(name for one in found for name in one)
-        return pa.table({name: pa.array([_text(one.get(name)) for one in found], pa.string()) for name in names})
+        objects = [_object(line) for line in lines]
+        names = dict.fromkeys(name for item in objects for name in item)
+        return pa.table({name: pa.array([_text(item.get(name)) for item in objects], pa.string()) for name in names})
     separator = {name.lower(): value for name, value in node.options}.get("sep", ",")
     cells = [*csv.reader(lines, delimiter=separator[:1] or ",")]
     wide = max((len(row) for row in cells), default=0)
@@ -154,8 +154,8 @@ def _columns(node: Sink, table: pa.Table) -> pa.Table:
 
 
 def _object(line: str) -> Mapping[str, Any]:
-    found = json.loads(line)
-    return found if isinstance(found, dict) else {LINE: line}
+    content = json.loads(line)
+    return content if isinstance(content, dict) else {LINE: line}
 
 
 def _text(value: Any) -> str | None:

@@ -55,8 +55,8 @@ class Moment:
 
     def times(self, gate: str) -> tuple[int, int] | None:
         """Return the least and greatest time of the rows that a gate accepted in this tick, if recorded."""
-        found = self.stored.get(KEY, {}).get("times", {}).get(gate)
-        return (found[0], found[1]) if found else None
+        times = self.stored.get(KEY, {}).get("times", {}).get(gate)
+        return (times[0], times[1]) if times else None
 
     def count(self, gate: str, what: str = "accepted") -> int:
         """Return how many rows of a kind a gate has had."""
@@ -77,21 +77,21 @@ NOTHING: Final = Moment(-1, 0, {}, {}, {}, {})
 
 def held_by(entry: Entry) -> dict[str, int]:
     """Return the rows that each operator holds after an entry."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for key, rows in entry.get("held", {}).items():
         name = _name(key.rsplit("/", 1)[0])
-        found[name] = found.get(name, 0) + rows
-    return found
+        counts[name] = counts.get(name, 0) + rows
+    return counts
 
 
 def _sizes(entry: Entry) -> dict[str, int]:
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for key, segments in entry.get("segments", {}).items():
         name = _name(key.rsplit("/", 1)[0])
         size = sum(segment[_SIZE] for segment in segments if len(segment) > _SIZE)
         if size:
-            found[name] = found.get(name, 0) + size
-    return found
+            sizes[name] = sizes.get(name, 0) + size
+    return sizes
 
 
 def _name(name: str) -> str:

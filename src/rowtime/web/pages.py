@@ -32,28 +32,28 @@ PAGES: Final = (
 
 
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=select_autoescape(default=True, default_for_string=True),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
+    environment.filters |= {
         "number": words.number,
         "instant": words.instant,
         "span": words.span,
         "milliseconds": words.milliseconds,
         "size": words.size,
     }
-    made.globals |= {"pages": PAGES, "version": __version__, "stamp": _stamp()}
-    return made
+    environment.globals |= {"pages": PAGES, "version": __version__, "stamp": _stamp()}
+    return environment
 
 
 def _stamp() -> str:
     """Return a text that changes with any static file, so that browsers do not use files of another version."""
-    found = sorted(path for path in STATIC.rglob("*") if path.is_file())
-    return hashlib.sha256(b"".join(path.read_bytes() for path in found)).hexdigest()[:8]
+    files = sorted(path for path in STATIC.rglob("*") if path.is_file())
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:8]
 
 
 ENVIRONMENT: Final = _environment()

@@ -11,7 +11,7 @@ from rowtime.web.pages import data, fragment, mark_of, page
 from rowtime.web.views.explained import Explained, held_over_time, writers
 from rowtime.web.views.graph import graph
 from rowtime.web.views.ticks import durations, rows, summary
-from rowtime.web.views.timeline import Asked, steps, timeline
+from rowtime.web.views.timeline import Selection, steps, timeline
 from rowtime.web.watched import Pipeline
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def _pumps(pipeline: Pipeline) -> tuple[str, ...]:
 
 def facts(request: Request, pipeline: Pipeline) -> Response:
     """Return only the facts, for a page that is open."""
-    found = facts_of(pipeline)
-    return fragment(request, "facts.html", found["mark"], {"pipeline": pipeline, "facts": found})
+    context = facts_of(pipeline)
+    return fragment(request, "facts.html", context["mark"], {"pipeline": pipeline, "facts": context})
 
 
 def graph_page(_request: Request, pipeline: Pipeline) -> Response:
@@ -68,8 +68,8 @@ def graph_data(request: Request, pipeline: Pipeline) -> Response:
     plan, entry = records.plan, records.last
     if plan is None:
         return data(request, "none", {"tick": None, "blame": "", "nodes": [], "edges": []})
-    found = graph(plan, entry or _NOTHING, records.moments)
-    return data(request, mark_of(records.number, records.read), found)
+    content = graph(plan, entry or _NOTHING, records.moments)
+    return data(request, mark_of(records.number, records.read), content)
 
 
 def box(_request: Request, pipeline: Pipeline, explained: Explained | None) -> Response:
@@ -97,8 +97,8 @@ def held_data(request: Request, pipeline: Pipeline) -> Response:
     """The state of one operator over time: its rows, or its ``bytes``."""
     name = _box_of(request, pipeline)
     records, what = pipeline.records, "bytes" if "bytes" in request.query_params else "rows"
-    found = held_over_time(name, records.moments)
-    chart = {"x": found["ticks"], "series": [{"label": what, "values": found[what]}], "step": True}
+    history = held_over_time(name, records.moments)
+    chart = {"x": history["ticks"], "series": [{"label": what, "values": history[what]}], "step": True}
     return data(request, mark_of(name, what, records.number, records.read), chart)
 
 
@@ -109,17 +109,17 @@ def timeline_page(_request: Request, pipeline: Pipeline) -> Response:
 
 def timeline_data(request: Request, pipeline: Pipeline) -> Response:
     """Return the timeline after a tick, by default the newest."""
-    records, asked = pipeline.records, _asked(request)
+    records, wanted = pipeline.records, _selection(request)
     plan, moments = records.plan, records.moments
     if plan is None or not moments:
         return data(request, "none", {"tick": None, "steps": []})
-    entry = records.last if asked.tick is None else records.entry_at(asked.tick)
+    entry = records.last if wanted.tick is None else records.entry_at(wanted.tick)
     if entry is None:
-        what = f"the journal has no entry of tick {asked.tick} any more"
+        what = f"the journal has no entry of tick {wanted.tick} any more"
         raise refuse("R704", what, f"The journal keeps the newest ticks: {moments[0].tick} to {moments[-1].tick}.")
-    found = timeline(plan, entry, moments, records.refusals, asked)
+    content = timeline(plan, entry, moments, records.refusals, wanted)
     mark = mark_of(records.number, records.read, *request.query_params.multi_items())
-    return data(request, mark, {**found, "steps": steps(moments)})
+    return data(request, mark, {**content, "steps": steps(moments)})
 
 
 def ticks_of(pipeline: Pipeline) -> dict[str, Any]:
@@ -136,8 +136,8 @@ def ticks_page(_request: Request, pipeline: Pipeline) -> Response:
 
 def ticks_part(request: Request, pipeline: Pipeline) -> Response:
     """Return only the table, for a page that is open."""
-    found = ticks_of(pipeline)
-    return fragment(request, "ticks_part.html", found["mark"], found)
+    context = ticks_of(pipeline)
+    return fragment(request, "ticks_part.html", context["mark"], context)
 
 
 def durations_data(request: Request, pipeline: Pipeline) -> Response:
@@ -153,16 +153,16 @@ def rows_data(request: Request, pipeline: Pipeline) -> Response:
     return data(request, mark_of(records.number, records.read), rows(records.moments, [*plan.formats] if plan else []))
 
 
-def _asked(request: Request) -> Asked:
+def _selection(request: Request) -> Selection:
     """Parse the request; raises ``Refused`` (R704) for an invalid number."""
     given = request.query_params
     try:
-        found = {name: int(given[name]) for name in ("tick", "from", "to", "at") if name in given}
+        values = {name: int(given[name]) for name in ("tick", "from", "to", "at") if name in given}
     except ValueError:
         raise refuse(
-            "R704", "an instant or a tick of this address is not a number", "Start from the page Timeline."
+            "R704", "a tick or a time in this address is not a number", "Start from the page Timeline."
         ) from None
-    return Asked(found.get("tick"), found.get("from"), found.get("to"), found.get("at"))
+    return Selection(values.get("tick"), values.get("from"), values.get("to"), values.get("at"))
 
 
 def _box_of(request: Request, pipeline: Pipeline) -> str:

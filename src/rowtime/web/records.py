@@ -68,8 +68,8 @@ class Records:
     @property
     def last(self) -> Entry | None:
         """Return the newest entry; ``None`` before the first tick."""
-        found = self._last
-        return found[1] if found is not None and found[1]["tick"] >= 0 else None
+        newest = self._last
+        return newest[1] if newest is not None and newest[1]["tick"] >= 0 else None
 
     @property
     def number(self) -> int:
@@ -85,10 +85,10 @@ class Records:
         """Return the plan of the newest entry."""
         key = tuple((self.last or {}).get("plans", ())) if self.last is not None else ("first",)
         if key not in self._plans:
-            found = self.checkpoint.plan_of(self.last)
-            if found is None:
+            plan = self.checkpoint.plan_of(self.last)
+            if plan is None:
                 return None
-            self._plans[key] = found
+            self._plans[key] = plan
         return self._plans[key]
 
     @property
@@ -100,12 +100,12 @@ class Records:
     def damage(self) -> list[Problem]:
         """Return the damage in the journal, the newest entries last, with its consequences for the pipeline."""
         with self._turn:
-            found = [self.faults[number] for number in sorted(self.faults)[-SHOWN:]]
-            if not found or self._last is None or max(self.faults) < self._last[0]:
-                return found
+            problems = [self.faults[number] for number in sorted(self.faults)[-SHOWN:]]
+            if not problems or self._last is None or max(self.faults) < self._last[0]:
+                return problems
             shown = f"The pages show it as it was after tick {self._last[1]['tick']}."
-            hint = f"{shown} The pipeline does not start before this is repaired. {found[-1].hint}"
-            return [*found[:-1], replace(found[-1], hint=hint)]
+            hint = f"{shown} The pipeline does not start before this is repaired. {problems[-1].hint}"
+            return [*problems[:-1], replace(problems[-1], hint=hint)]
 
     @property
     def moments(self) -> Sequence[Moment]:
@@ -125,9 +125,9 @@ class Records:
                 return self._last[1]
             numbers = self.checkpoint.journal.numbers()
             for number in reversed(self._near(numbers, tick)):
-                found = self._entry(number)
-                if found is not None and found["tick"] == tick:
-                    return found
+                entry = self._entry(number)
+                if entry is not None and entry["tick"] == tick:
+                    return entry
             return None
 
     def _near(self, numbers: Sequence[int], tick: int) -> list[int]:
@@ -139,9 +139,9 @@ class Records:
     def _newest(self, numbers: Sequence[int]) -> tuple[int, Entry]:
         """Return the number of the newest valid entry, and its content."""
         for number in reversed(numbers[-TRIED:]):
-            found = self._entry(number)
-            if found is not None:
-                return number, found
+            entry = self._entry(number)
+            if entry is not None:
+                return number, entry
         return numbers[-1], self.checkpoint.journal.read(numbers[-1])  # which raises
 
     def _check(self) -> None:

@@ -41,8 +41,8 @@ class Refusals:
         files: list[Place] = []
         with suppress(RowtimeError, OSError):
             files = self._checkpoint.rejected(gate, tick)[-FILES:]
-        found = (self._read(path) for path in files)
-        return [one for one in found if one is not None]
+        refused = (self._read(path) for path in files)
+        return [content for content in refused if content is not None]
 
     def _read(self, path: Place) -> Refused | None:
         name = str(path)

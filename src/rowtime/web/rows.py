@@ -39,11 +39,11 @@ class Rows:
 
     def page(self, request: Request, pipeline: Pipeline) -> Response:
         """Show the rows of an output or a gate; by default those of the first output."""
-        entry, asked = pipeline.records.last, request.query_params
+        entry, parameters = pipeline.records.last, request.query_params
         choices = self.choices(pipeline)
-        what, name = asked.get("what") or (choices[0][0] if choices else OUTPUT), asked.get("of", "")
-        name = name or next((known for kind, known in choices if kind == what), "")
-        condition, before = asked.get("filter", ""), asked.get("before", "")
+        what, name = parameters.get("what") or (choices[0][0] if choices else OUTPUT), parameters.get("of", "")
+        name = name or next((choice for kind, choice in choices if kind == what), "")
+        condition, before = parameters.get("filter", ""), parameters.get("before", "")
         shown = None
         if entry is not None and (what, name) in choices:
             kept = self._kept(pipeline, what, name)
@@ -79,7 +79,9 @@ class Rows:
         if node is None:
             why = explained.problem if explained is not None else "there is no plan"
             raise refuse(
-                "R706", f"where {name} writes is not known: {why}", "Give variables with --set, a home with --home."
+                "R706",
+                f"rowtime does not know where {name} writes: {why}",
+                "Give variables with --set, the home with --home.",
             )
         return written_rows(node, self._watched.home, records.checkpoint, entry)
 
@@ -89,8 +91,8 @@ class Rows:
 
     def trace_part(self, request: Request, pipeline: Pipeline) -> Response:
         """Show the same, for a page that waits."""
-        found = self._traced(request, pipeline)
-        return fragment(request, "trace_part.html", found["mark"], found)
+        context = self._traced(request, pipeline)
+        return fragment(request, "trace_part.html", context["mark"], context)
 
     async def begin(self, request: Request, pipeline: Pipeline) -> Response:
         """Begin a trace."""
@@ -101,13 +103,13 @@ class Rows:
 
     def _traced(self, request: Request, pipeline: Pipeline) -> dict[str, Any]:
         wanted = self._wanted(pipeline, request.query_params)
-        asked, result = self.traces.found(wanted)
+        begun, result = self.traces.state_of(wanted)
         plan = pipeline.records.plan
         assert plan is not None
-        found = levels(plan, result.items) if result is not None else []
+        steps = levels(plan, result.items) if result is not None else []
         upwards = {name: partial(_way_up, pipeline, name) for name in plan.formats}
-        mark = mark_of(asked, result is not None, result.problem if result else "")
-        context = {"asked": asked, "result": result, "levels": found, "upwards": upwards, "mark": mark}
+        mark = mark_of(begun, result is not None, result.problem if result else "")
+        context = {"asked": begun, "result": result, "levels": steps, "upwards": upwards, "mark": mark}
         return {"pipeline": pipeline, "wanted": wanted, **context}
 
     def _wanted(self, pipeline: Pipeline, given: Any) -> Wanted:

@@ -75,15 +75,15 @@ class Server:
 
 def _listening(settings: Settings) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((settings.host, settings.port))
-        made.listen(128)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((settings.host, settings.port))
+        listener.listen(128)
     except (OSError, OverflowError) as error:
-        made.close()
+        listener.close()
         what = (
             f"the console cannot listen on {settings.host}, port {settings.port}: {getattr(error, 'strerror', error)}"
         )
         raise refuse("R702", what, "Choose another one with --port; 0 takes any free one.") from None
-    return made
+    return listener

@@ -64,23 +64,23 @@ class Traces:
         self._watched = watched
         self._pool = ThreadPoolExecutor(1, "rowtime-trace")
         self._turn = threading.Lock()
-        self._asked: OrderedDict[Wanted, Future[Result]] = OrderedDict()
+        self._requests: OrderedDict[Wanted, Future[Result]] = OrderedDict()
 
     def ask(self, pipeline: Pipeline, wanted: Wanted) -> None:
         """Begin a trace, unless it is running or known; one that found nothing is tried again."""
         with self._turn:
-            known = self._asked.get(wanted)
-            if known is not None and not (known.done() and known.result().problem):
+            begun = self._requests.get(wanted)
+            if begun is not None and not (begun.done() and begun.result().problem):
                 return
-            self._asked[wanted] = self._pool.submit(self._run, pipeline, wanted)
-            while len(self._asked) > KEPT:
-                self._asked.popitem(last=False)[1].cancel()
+            self._requests[wanted] = self._pool.submit(self._run, pipeline, wanted)
+            while len(self._requests) > KEPT:
+                self._requests.popitem(last=False)[1].cancel()
 
-    def found(self, wanted: Wanted) -> tuple[bool, Result | None]:
+    def state_of(self, wanted: Wanted) -> tuple[bool, Result | None]:
         """Return whether it was requested, and its result; ``None`` while it runs."""
         with self._turn:
-            asked = self._asked.get(wanted)
-        return asked is not None, asked.result() if asked is not None and asked.done() else None
+            future = self._requests.get(wanted)
+        return future is not None, future.result() if future is not None and future.done() else None
 
     def _run(self, pipeline: Pipeline, wanted: Wanted) -> Result:
         settings = [part for name, value in self._watched.variables.items() for part in ("--set", f"{name}={value}")]

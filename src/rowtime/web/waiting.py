@@ -33,8 +33,8 @@ class Waiting:
 
     def part(self, request: Request, pipeline: Pipeline) -> Response:
         """Show what waits, for a page that is open."""
-        found = self._values(pipeline)
-        return fragment(request, "waiting_part.html", found["mark"], found)
+        context = self._values(pipeline)
+        return fragment(request, "waiting_part.html", context["mark"], context)
 
     async def act(self, request: Request, pipeline: Pipeline) -> Response:
         """Execute a statement; raises ``Refused`` (R705) if that is not allowed, or it is no longer offered."""
@@ -52,8 +52,8 @@ class Waiting:
         return page("acted.html", {**outcome, "pipeline": pipeline, "title": "Done", "facts": facts_of(pipeline)})
 
     def _values(self, pipeline: Pipeline) -> dict[str, Any]:
-        found = _waits(pipeline)
-        return {"pipeline": pipeline, "waits": found, "acts": self._acts, "mark": mark_of(found)}
+        items = _waits(pipeline)
+        return {"pipeline": pipeline, "waits": items, "acts": self._acts, "mark": mark_of(items)}
 
 
 def _waits(pipeline: Pipeline) -> list[Held]:

@@ -40,19 +40,19 @@ class Watched:
     @property
     def pipelines(self) -> Sequence[Pipeline]:
         """Return the given ones first, then those of the home by name."""
-        found = {made.key: made for made in map(self._pipeline, self._places())}
-        return [*found.values()]
+        by_key = {pipeline.key: pipeline for pipeline in map(self._pipeline, self._places())}
+        return [*by_key.values()]
 
     def get(self, key: str) -> Pipeline | None:
         """Return the pipeline of a key, if it exists."""
-        return next((one for one in self.pipelines if one.key == key), None)
+        return next((pipeline for pipeline in self.pipelines if pipeline.key == key), None)
 
     def _places(self) -> Iterator[Place]:
         yield from (place_of(text) for text in self._given)
         below = self.home.path / "checkpoints"
         if not self._given and below.is_dir():
-            found = [path for path in below.iterdir() if not path.name.startswith(".")]
-            yield from sorted(path for path in found if isinstance(path, ObjectPlace) or path.is_dir())
+            paths = [path for path in below.iterdir() if not path.name.startswith(".")]
+            yield from sorted(path for path in paths if isinstance(path, ObjectPlace) or path.is_dir())
 
     def _pipeline(self, place: Place) -> Pipeline:
         where = str(place.absolute() if isinstance(place, Path) else place)

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from rowtime.expr.facts import Fact, Kind, wider
 from rowtime.expr.order import Order
-from rowtime.expr.rules.table import Found, Parts, arguments, constant, none, rule
+from rowtime.expr.rules.table import Conclusion, Parts, arguments, constant, none, rule
 
 _MERGED = (Kind.FLOAT, Kind.DECIMAL)  # rounding may make neighbours equal, in decimals beyond 38 digits
 _TIMES = {
@@ -28,21 +28,21 @@ _TIMES = {
 
 
 @rule(exp.Paren)
-def _paren(node: exp.Expr, parts: Parts) -> Found:
-    return Found(parts.of(node.this), "parentheses")
+def _paren(node: exp.Expr, parts: Parts) -> Conclusion:
+    return Conclusion(parts.of(node.this), "parentheses")
 
 
 @rule("POSITIVE")
-def _positive(node: exp.Expr, parts: Parts) -> Found:
-    return Found(parts.of(node.expressions[0]), "+m keeps the order")
+def _positive(node: exp.Expr, parts: Parts) -> Conclusion:
+    return Conclusion(parts.of(node.expressions[0]), "+m keeps the order")
 
 
 @rule(exp.Neg, "NEGATIVE")
-def _neg(node: exp.Expr, parts: Parts) -> Found:
+def _neg(node: exp.Expr, parts: Parts) -> Conclusion:
     m = parts.of(arguments(node)[0])
     if not (m.kind.number or m.kind in (Kind.DAYS, Kind.MONTHS)):
         return none(f"-m of a value of {m.kind.value} kind is not known")
-    return Found(reversed_(m), "-m reverses")
+    return Conclusion(reversed_(m), "-m reverses")
 
 
 def reversed_(m: Fact) -> Fact:
@@ -52,23 +52,23 @@ def reversed_(m: Fact) -> Fact:
 
 
 @rule(exp.Add)
-def _add(node: exp.Expr, parts: Parts) -> Found:
+def _add(node: exp.Expr, parts: Parts) -> Conclusion:
     left, right = parts.of(node.this), parts.of(node.expression)
     kind = _sum_kind(left.kind, right.kind) or _sum_kind(right.kind, left.kind)
     return plus(left, right, kind, same=node.this == node.expression)
 
 
 @rule(exp.Sub)
-def _sub(node: exp.Expr, parts: Parts) -> Found:
+def _sub(node: exp.Expr, parts: Parts) -> Conclusion:
     left, right = parts.of(node.this), parts.of(node.expression)
     kind = Kind.DAYS if left.kind.time and right.kind.time else _sum_kind(left.kind, right.kind)
     if node.this == node.expression and kind not in (None, Kind.FLOAT):
         fact = Fact(Order.CONSTANT, kind or Kind.OTHER)
-        return Found(fact.within(0, 0) if fact.kind.number else fact, "m - m is always 0")
+        return Conclusion(fact.within(0, 0) if fact.kind.number else fact, "m - m is always 0")
     return plus(left, reversed_(right), kind)
 
 
-def plus(left: Fact, right: Fact, kind: Kind | None, *, same: bool = False) -> Found:
+def plus(left: Fact, right: Fact, kind: Kind | None, *, same: bool = False) -> Conclusion:
     """Return the sum of two facts; ``same``: of an expression with itself."""
     if left.null or right.null:
         return constant(kind or Kind.OTHER, "NULL in a sum makes it NULL")
@@ -87,7 +87,7 @@ def plus(left: Fact, right: Fact, kind: Kind | None, *, same: bool = False) -> F
     low = None if left.low is None or right.low is None else left.low + right.low
     high = None if left.high is None or right.high is None else left.high + right.high
     words = "m1 + m2 with the same direction keeps it" if moving else "m + c keeps the order"
-    return Found(_ranged(order, kind, low, high), words)
+    return Conclusion(_ranged(order, kind, low, high), words)
 
 
 def _ranged(order: Order, kind: Kind, low: Decimal | None, high: Decimal | None) -> Fact:
@@ -115,7 +115,7 @@ def _sum_kind(left: Kind, right: Kind) -> Kind | None:
 
 
 @rule(exp.Mul)
-def _mul(node: exp.Expr, parts: Parts) -> Found:
+def _mul(node: exp.Expr, parts: Parts) -> Conclusion:
     left, right = parts.of(node.this), parts.of(node.expression)
     kind = _product_kind(left.kind, right.kind)
     if left.null or right.null:
@@ -123,14 +123,14 @@ def _mul(node: exp.Expr, parts: Parts) -> Found:
     if kind is None:
         return none(f"a product of {left.kind.value} and {right.kind.value} has no rule")
     if Decimal(0) in (left.constant, right.constant) and left.kind.exact and right.kind.exact:
-        return Found(Fact(Order.CONSTANT, kind).within(0, 0), "m * 0 is always 0")
+        return Conclusion(Fact(Order.CONSTANT, kind).within(0, 0), "m * 0 is always 0")
     both_move = Order.CONSTANT not in (left.order, right.order)
     if both_move and kind is Kind.FLOAT and (left.zero or right.zero):
         return none("zero times infinity gives NaN, which is above all numbers", kind)
     return times(left, right, kind, "m * c")
 
 
-def times(left: Fact, right: Fact, kind: Kind, shown: str) -> Found:
+def times(left: Fact, right: Fact, kind: Kind, shown: str) -> Conclusion:
     """Return the product of two facts with known signs, by the order of its absolute value."""
     for m, c in ((left, right), (right, left)):
         if c.order is Order.CONSTANT and c.constant is not None and c.constant != 0:
@@ -148,14 +148,14 @@ def times(left: Fact, right: Fact, kind: Kind, shown: str) -> Found:
         return none("the absolute values of the factors do not have the same direction", kind)
     order = size if sign > 0 else size.reversed()
     fact = Fact(order, kind).within(0 if sign > 0 else None, 0 if sign < 0 else None)
-    return Found(fact, "the product of factors of known sign has the direction of their absolute values")
+    return Conclusion(fact, "the product of factors of known sign has the direction of their absolute values")
 
 
-def _scaled(m: Fact, by: Decimal, order: Order, kind: Kind, words: str) -> Found:
+def _scaled(m: Fact, by: Decimal, order: Order, kind: Kind, words: str) -> Conclusion:
     if order is Order.NONE:
         return none("a multiple of an expression without a known order has none", kind)
     low, high = (None if edge is None else edge * by for edge in ((m.low, m.high) if by > 0 else (m.high, m.low)))
-    return Found(_ranged(order, kind, low, high), words)
+    return Conclusion(_ranged(order, kind, low, high), words)
 
 
 def _size(m: Fact) -> Order:
@@ -175,7 +175,7 @@ def _product_kind(left: Kind, right: Kind) -> Kind | None:
 
 
 @rule(exp.Div)
-def _div(node: exp.Expr, parts: Parts) -> Found:
+def _div(node: exp.Expr, parts: Parts) -> Conclusion:
     left, right = parts.of(node.this), parts.of(node.expression)
     if left.kind in (Kind.DAYS, Kind.MONTHS) and right.kind.number:
         return _quotient(left, right, left.kind)
@@ -185,25 +185,25 @@ def _div(node: exp.Expr, parts: Parts) -> Found:
 
 
 @rule(exp.IntDiv)
-def _int_div(node: exp.Expr, parts: Parts) -> Found:
+def _int_div(node: exp.Expr, parts: Parts) -> Conclusion:
     left, right = parts.of(node.this), parts.of(node.expression)
     if not (left.kind.exact and right.kind.exact and left.kind.number == right.kind.number):
         return none("DIV has a rule for exact numbers only", Kind.INTEGER)
-    found = _quotient(left, right, Kind.INTEGER)
-    return Found(found.fact.as_(found.fact.order.loosened(), Kind.INTEGER), found.rule)  # 1 DIV 5 is 0
+    quotient = _quotient(left, right, Kind.INTEGER)
+    return Conclusion(quotient.fact.as_(quotient.fact.order.loosened(), Kind.INTEGER), quotient.rule)  # 1 DIV 5 is 0
 
 
-def _quotient(left: Fact, right: Fact, kind: Kind) -> Found:
+def _quotient(left: Fact, right: Fact, kind: Kind) -> Conclusion:
     if left.null or right.null:
         return constant(kind, "NULL in a quotient makes it NULL")
     if right.constant == 0:
         return constant(kind, "m / 0 is an error or NULL, never a value")
     if left.constant == 0 and not right.zero and right.kind.exact:
-        return Found(Fact(Order.CONSTANT, kind).within(0, 0), "0 / m is always 0")
+        return Conclusion(Fact(Order.CONSTANT, kind).within(0, 0), "0 / m is always 0")
     if right.order is Order.CONSTANT and right.constant is not None:
         by = 1 / right.constant
-        found = times(left, Fact(Order.CONSTANT, right.kind).within(by, by), kind, "m / c")
-        return Found(found.fact.as_(found.fact.order.loosened()), found.rule)
+        product = times(left, Fact(Order.CONSTANT, right.kind).within(by, by), kind, "m / c")
+        return Conclusion(product.fact.as_(product.fact.order.loosened()), product.rule)
     why = _why_no_quotient(left, right)
     return none(why, kind) if why else _by_inverse(left, right, kind)
 
@@ -220,10 +220,12 @@ def _why_no_quotient(left: Fact, right: Fact) -> str:
     return ""
 
 
-def _by_inverse(left: Fact, right: Fact, kind: Kind) -> Found:
+def _by_inverse(left: Fact, right: Fact, kind: Kind) -> Conclusion:
     """Return a quotient as a product with the inverse of a divisor that is never 0."""
     low, high = (0, None) if right.sign == 1 else (None, 0)
     inverse = Fact(right.order.reversed(), right.kind).within(low, high, zero=False)
-    found = times(left, inverse, kind, "c / m")
+    product = times(left, inverse, kind, "c / m")
     words = "c / m, m never 0, " + ("reverses" if (left.constant or 0) > 0 else "keeps") + " the order"
-    return Found(found.fact.as_(found.fact.order.loosened()), words if left.constant is not None else found.rule)
+    return Conclusion(
+        product.fact.as_(product.fact.order.loosened()), words if left.constant is not None else product.rule
+    )

@@ -10,11 +10,11 @@ from sqlglot import exp
 
 from rowtime.expr.facts import Fact, Kind, wider
 from rowtime.expr.order import Order
-from rowtime.expr.rules.table import Found, Parts, constant, none, rule
+from rowtime.expr.rules.table import Conclusion, Parts, constant, none, rule
 
 
 @rule(exp.Greatest, exp.Least)
-def _extreme(node: exp.Expr, parts: Parts) -> Found:
+def _extreme(node: exp.Expr, parts: Parts) -> Conclusion:
     facts = [parts.of(part) for part in (node.this, *node.expressions)]
     kind = _common(facts)
     if kind is Kind.OTHER or any(fact.null for fact in facts):
@@ -31,7 +31,7 @@ def _extreme(node: exp.Expr, parts: Parts) -> Found:
     # If one argument has no limit on the far side, the choice has none either.
     low = pick(lows) if lows and (pick is max or len(lows) == len(facts)) else None
     high = pick(highs) if highs and (pick is min or len(highs) == len(facts)) else None
-    return Found(Fact(order, kind).within(low, high), f"{name} goes in the one direction of its arguments")
+    return Conclusion(Fact(order, kind).within(low, high), f"{name} goes in the one direction of its arguments")
 
 
 def _both(left: Order, right: Order) -> Order:
@@ -44,22 +44,22 @@ def _common(facts: Iterable[Fact]) -> Kind:
     kinds = {fact.kind for fact in facts}
     if len(kinds) == 1:
         return kinds.pop()
-    found = Kind.INTEGER
+    widest = Kind.INTEGER
     for kind in kinds:
-        found = wider(found, kind)
-        if found is Kind.OTHER:
-            return found
+        widest = wider(widest, kind)
+        if widest is Kind.OTHER:
+            return widest
     # Whole numbers beyond 2^53 become floating point, which makes neighbours equal but keeps order.
-    return found
+    return widest
 
 
 @rule(exp.Coalesce)
-def _coalesce(node: exp.Expr, parts: Parts) -> Found:
+def _coalesce(node: exp.Expr, parts: Parts) -> Conclusion:
     m = parts.of(node.this)
     if m.order.moves:
-        return Found(m, "the first argument is never NULL")
+        return Conclusion(m, "the first argument is never NULL")
     if m.null and len(node.expressions) == 1:
-        return Found(parts.of(node.expressions[0]), "the first argument is NULL")
+        return Conclusion(parts.of(node.expressions[0]), "the first argument is NULL")
     return none("a value that may be NULL in between has no order", m.kind)
 
 
@@ -67,7 +67,7 @@ def _coalesce(node: exp.Expr, parts: Parts) -> Found:
 
 
 @rule(exp.GT, exp.GTE, exp.LT, exp.LTE)
-def _comparison(node: exp.Expr, parts: Parts) -> Found:
+def _comparison(node: exp.Expr, parts: Parts) -> Conclusion:
     left, right = parts.of(node.this), parts.of(node.expression)
     if left.null or right.null:
         return constant(Kind.BOOLEAN, "a comparison with NULL is NULL")
@@ -78,30 +78,34 @@ def _comparison(node: exp.Expr, parts: Parts) -> Found:
         order = order.reversed()
     if order is Order.NONE:
         return none("the comparison may change more than once", Kind.BOOLEAN)
-    return Found(Fact(order.loosened(), Kind.BOOLEAN), "a comparison of values with opposite directions changes once")
+    return Conclusion(
+        Fact(order.loosened(), Kind.BOOLEAN), "a comparison of values with opposite directions changes once"
+    )
 
 
 @rule(exp.Not)
-def _not(node: exp.Expr, parts: Parts) -> Found:
+def _not(node: exp.Expr, parts: Parts) -> Conclusion:
     m = parts.of(node.this)
     if m.kind is not Kind.BOOLEAN:
         return none("NOT has a rule for conditions whose order is known", Kind.BOOLEAN)
-    return Found(Fact(m.order.reversed(), Kind.BOOLEAN), "NOT reverses")
+    return Conclusion(Fact(m.order.reversed(), Kind.BOOLEAN), "NOT reverses")
 
 
 @rule(exp.And, exp.Or)
-def _joined(node: exp.Expr, parts: Parts) -> Found:
+def _joined(node: exp.Expr, parts: Parts) -> Conclusion:
     left, right = parts.of(node.this), parts.of(node.expression)
     if left.kind is not Kind.BOOLEAN or right.kind is not Kind.BOOLEAN or left.null or right.null:
         return none("AND and OR have a rule for conditions whose order is known", Kind.BOOLEAN)
-    return Found(Fact(_both(left.order, right.order).loosened(), Kind.BOOLEAN), "conditions with the same direction")
+    return Conclusion(
+        Fact(_both(left.order, right.order).loosened(), Kind.BOOLEAN), "conditions with the same direction"
+    )
 
 
 # -- ladders --------------------------------------------------------------------------
 
 
 @rule(exp.Case, exp.If)
-def _ladder(node: exp.Expr, parts: Parts) -> Found:
+def _ladder(node: exp.Expr, parts: Parts) -> Conclusion:
     """Prove a ladder: every condition changes once, all in one direction, so the branches follow each other in time."""
     if isinstance(node, exp.Case) and node.this is not None:
         return none("CASE with a value has no rule; write WHEN with full conditions")
@@ -114,7 +118,7 @@ def _ladder(node: exp.Expr, parts: Parts) -> Found:
         always = [_truth(condition) for condition, _ in listed].index(True)
         listed, default = listed[:always], listed[always][1]
     if not listed:
-        return Found(parts.of(default), "the condition always holds") if default is not None else _open_ended()
+        return Conclusion(parts.of(default), "the condition always holds") if default is not None else _open_ended()
     if default is None:
         return _open_ended()
     directions = {parts.of(condition).order.direction for condition, _ in listed}
@@ -129,7 +133,7 @@ def _ladder(node: exp.Expr, parts: Parts) -> Found:
     return _in_sequence(in_time, _common(facts))
 
 
-def _open_ended() -> Found:
+def _open_ended() -> Conclusion:
     return none("CASE without ELSE is NULL in between")
 
 
@@ -172,14 +176,14 @@ def _cut(fact: Fact, low: Decimal | None, high: Decimal | None) -> Fact:
     return replace(fact, low=max(lows) if lows else None, high=min(highs) if highs else None)
 
 
-def _in_sequence(facts: list[Fact], kind: Kind) -> Found:
+def _in_sequence(facts: list[Fact], kind: Kind) -> Conclusion:
     if kind is Kind.OTHER or not kind.number or any(fact.null for fact in facts):
         return none("CASE has a rule for numbers that are never NULL", kind)
     for way in (Order.ASCENDING, Order.DESCENDING):
         if all(fact.order is Order.CONSTANT or fact.order.loosened() is way for fact in facts) and all(
             _leads(before, after, way) for n, before in enumerate(facts) for after in facts[n + 1 :]
         ):
-            return Found(Fact(way, kind), "the branches follow each other, and no step goes back")
+            return Conclusion(Fact(way, kind), "the branches follow each other, and no step goes back")
     return none("the branches do not follow each other in one direction", kind)
 
 

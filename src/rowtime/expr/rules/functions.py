@@ -11,7 +11,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from rowtime.expr.facts import Fact, Kind
-from rowtime.expr.rules.table import NAMED, RULES, Found, Parts, arguments, constant, none, rounded, rule
+from rowtime.expr.rules.table import NAMED, RULES, Conclusion, Parts, arguments, constant, none, rounded, rule
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class _Rising:
     low: int | None = None
     high: int | None = None
 
-    def __call__(self, node: exp.Expr, parts: Parts) -> Found:
+    def __call__(self, node: exp.Expr, parts: Parts) -> Conclusion:
         m = parts.of(node.expressions[0] if isinstance(node, exp.Anonymous) else node.this)
         name = node.name.upper() if isinstance(node, exp.Anonymous) else type(node).__name__.upper()
         if not m.kind.number:
@@ -31,8 +31,8 @@ class _Rising:
         if self.above is not None and not _above(m, self.above, closed=self.closed):
             edge = f"{'at least' if self.closed else 'above'} {self.above}"
             return none(f"{name} rises only {edge}, which is not known for its argument", Kind.FLOAT)
-        found = rounded(m, Kind.FLOAT, f"{name} rises")
-        return Found(found.fact.within(self.low, self.high), found.rule)
+        result = rounded(m, Kind.FLOAT, f"{name} rises")
+        return Conclusion(result.fact.within(self.low, self.high), result.rule)
 
 
 def _above(m: Fact, edge: int, *, closed: bool) -> bool:
@@ -53,53 +53,53 @@ NAMED["LOG1P"] = _Rising(above=-1)
 
 
 @rule(exp.Log)
-def _log(node: exp.Expr, parts: Parts) -> Found:
+def _log(node: exp.Expr, parts: Parts) -> Conclusion:
     base, m = parts.of(node.this), parts.of(node.expression)
     if base.constant is None or base.constant <= 0 or base.constant == 1 or not _above(m, 0, closed=False):
         return none("LOG has a rule for arguments above 0 and a constant base above 0 that is not 1", Kind.FLOAT)
     order = m.order.loosened()
-    return Found(Fact(order if base.constant > 1 else order.reversed(), Kind.FLOAT), "LOG to a constant base")
+    return Conclusion(Fact(order if base.constant > 1 else order.reversed(), Kind.FLOAT), "LOG to a constant base")
 
 
 @rule(exp.Pow)
-def _pow(node: exp.Expr, parts: Parts) -> Found:
+def _pow(node: exp.Expr, parts: Parts) -> Conclusion:
     base, power = parts.of(node.this), parts.of(node.expression)
     if base.constant is not None and power.kind.number:
         if base.constant <= 0:
             return none("a power of a base that may not be positive can change direction", Kind.FLOAT)
         order = power.order.loosened() if base.constant >= 1 else power.order.loosened().reversed()
-        return Found(Fact(order, Kind.FLOAT).within(0, None), "c ^ m")
+        return Conclusion(Fact(order, Kind.FLOAT).within(0, None), "c ^ m")
     if power.constant is None or not base.kind.number:
         return none("a power has a rule for a constant base or a constant exponent", Kind.FLOAT)
     return _to_constant(base, power.constant)
 
 
-def _to_constant(m: Fact, power: Decimal) -> Found:
+def _to_constant(m: Fact, power: Decimal) -> Conclusion:
     whole, order = power == power.to_integral_value(), m.order.loosened()
     if m.sign == 1 and power >= 0:
-        return Found(Fact(order, Kind.FLOAT).within(0, None), "m ^ c, m never below 0, c ≥ 0")
+        return Conclusion(Fact(order, Kind.FLOAT).within(0, None), "m ^ c, m never below 0, c ≥ 0")
     if m.sign == 1 and not m.zero:
-        return Found(Fact(order.reversed(), Kind.FLOAT).within(0, None), "m ^ c, m above 0, c < 0")
+        return Conclusion(Fact(order.reversed(), Kind.FLOAT).within(0, None), "m ^ c, m above 0, c < 0")
     if whole and power > 0 and power % 2 == 1:
-        return Found(Fact(order, Kind.FLOAT), "an odd power keeps the order")
+        return Conclusion(Fact(order, Kind.FLOAT), "an odd power keeps the order")
     if whole and power > 0 and m.sign == -1:
-        return Found(
+        return Conclusion(
             Fact(order.reversed(), Kind.FLOAT), "an even power of a value that is never above 0 reverses the order"
         )
     return none("the power changes direction at zero", Kind.FLOAT)
 
 
 @rule(exp.Abs)
-def _abs(node: exp.Expr, parts: Parts) -> Found:
+def _abs(node: exp.Expr, parts: Parts) -> Conclusion:
     m = parts.of(node.this)
     if m.sign is None or not m.kind.number:
         return none("ABS changes direction at zero", m.kind)
     order = m.order if m.sign >= 0 else m.order.reversed()
-    return Found(Fact(order, m.kind).within(0, None, zero=m.zero), "ABS of what never changes its sign")
+    return Conclusion(Fact(order, m.kind).within(0, None, zero=m.zero), "ABS of what never changes its sign")
 
 
 @rule(exp.Round, "BROUND")
-def _round(node: exp.Expr, parts: Parts) -> Found:
+def _round(node: exp.Expr, parts: Parts) -> Conclusion:
     listed = node.expressions if isinstance(node, exp.Anonymous) else [node.this, node.args.get("decimals")]
     digits = listed[1] if len(listed) > 1 else None
     m = parts.of(listed[0])
@@ -109,7 +109,7 @@ def _round(node: exp.Expr, parts: Parts) -> Found:
 
 
 @rule(exp.WidthBucket)
-def _bucket(node: exp.Expr, parts: Parts) -> Found:
+def _bucket(node: exp.Expr, parts: Parts) -> Conclusion:
     m, low, high = (parts.of(node.args[name]) for name in ("this", "min_value", "max_value"))
     count = parts.of(node.args["num_buckets"])
     if low.constant is None or high.constant is None or count.constant is None or low.constant == high.constant:
@@ -117,11 +117,11 @@ def _bucket(node: exp.Expr, parts: Parts) -> Found:
     if not m.kind.number:
         return none("WIDTH_BUCKET has a rule for numbers", Kind.INTEGER)
     order = m.order.loosened() if low.constant < high.constant else m.order.loosened().reversed()
-    return Found(Fact(order, Kind.INTEGER), "WIDTH_BUCKET with constant edges")
+    return Conclusion(Fact(order, Kind.INTEGER), "WIDTH_BUCKET with constant edges")
 
 
 @rule(exp.BitwiseRightShift, "SHIFTRIGHT")
-def _shift(node: exp.Expr, parts: Parts) -> Found:
+def _shift(node: exp.Expr, parts: Parts) -> Conclusion:
     m, by = (parts.of(part) for part in arguments(node)[:2])
     if m.kind is not Kind.INTEGER or by.constant is None:
         return none("a shift has a rule for whole numbers and a constant number of bits", Kind.INTEGER)
@@ -129,7 +129,7 @@ def _shift(node: exp.Expr, parts: Parts) -> Found:
 
 
 @rule(exp.Mod, "MOD", "PMOD")
-def _mod(node: exp.Expr, parts: Parts) -> Found:
+def _mod(node: exp.Expr, parts: Parts) -> Conclusion:
     listed = node.expressions if isinstance(node, exp.Anonymous) else [node.this, node.expression]
     m, by = parts.of(listed[0]), parts.of(listed[1])
     if by.constant == 0 or m.null or by.null:

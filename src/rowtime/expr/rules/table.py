@@ -11,7 +11,7 @@ from rowtime.expr.facts import Fact, Kind
 from rowtime.expr.order import Order
 
 
-class Found(NamedTuple):
+class Conclusion(NamedTuple):
     """The result of a rule: the fact, and the rule in words."""
 
     fact: Fact
@@ -26,7 +26,7 @@ class Parts(Protocol):
         ...
 
 
-Rule = Callable[[exp.Expr, Parts], Found]
+Rule = Callable[[exp.Expr, Parts], Conclusion]
 RULES: dict[type[exp.Expr], Rule] = {}
 """By kind of node."""
 NAMED: dict[str, Rule] = {}
@@ -36,35 +36,35 @@ NAMED: dict[str, Rule] = {}
 def rule(*kinds: type[exp.Expr] | str) -> Callable[[Rule], Rule]:
     """Register a rule in the table for kinds of nodes or names of functions."""
 
-    def enter(made: Rule) -> Rule:
+    def enter(function: Rule) -> Rule:
         for kind in kinds:
             if isinstance(kind, str):
-                NAMED[kind] = made
+                NAMED[kind] = function
             else:
-                RULES[kind] = made
-        return made
+                RULES[kind] = function
+        return function
 
     return enter
 
 
-def none(why: str, kind: Kind = Kind.OTHER) -> Found:
+def none(why: str, kind: Kind = Kind.OTHER) -> Conclusion:
     """Return no order, with the reason."""
-    return Found(Fact(kind=kind), why)
+    return Conclusion(Fact(kind=kind), why)
 
 
-def rounded(fact: Fact, kind: Kind, why: str) -> Found:
+def rounded(fact: Fact, kind: Kind, why: str) -> Conclusion:
     """Return the same direction without strictness, in another kind."""
-    return Found(fact.as_(fact.order.loosened(), kind), why)
+    return Conclusion(fact.as_(fact.order.loosened(), kind), why)
 
 
-def kept(fact: Fact, kind: Kind, why: str) -> Found:
+def kept(fact: Fact, kind: Kind, why: str) -> Conclusion:
     """Return the same order, in another kind."""
-    return Found(fact.as_(fact.order, kind), why)
+    return Conclusion(fact.as_(fact.order, kind), why)
 
 
-def constant(kind: Kind, why: str) -> Found:
+def constant(kind: Kind, why: str) -> Conclusion:
     """Return a constant, although the expression has a column."""
-    return Found(Fact(Order.CONSTANT, kind), why)
+    return Conclusion(Fact(Order.CONSTANT, kind), why)
 
 
 def arguments(node: exp.Expr) -> list[exp.Expr]:

@@ -9,11 +9,11 @@ from sqlglot import exp
 from rowtime.core.time import MAX_MICROS, MIN_MICROS
 from rowtime.expr.facts import Kind
 from rowtime.expr.order import Order
-from rowtime.expr.rules.table import Found, Parts, arguments, kept, none, rounded, rule
+from rowtime.expr.rules.table import Conclusion, Parts, arguments, kept, none, rounded, rule
 
 
 @rule(exp.Substring)
-def _substring(node: exp.Expr, parts: Parts) -> Found:
+def _substring(node: exp.Expr, parts: Parts) -> Conclusion:
     m, start = parts.of(node.this), node.args.get("start")
     length = node.args.get("length")
     begins = start is None or parts.of(start).constant in (0, 1)
@@ -27,7 +27,7 @@ def _substring(node: exp.Expr, parts: Parts) -> Found:
 
 
 @rule(exp.Left)
-def _left(node: exp.Expr, parts: Parts) -> Found:
+def _left(node: exp.Expr, parts: Parts) -> Conclusion:
     m = parts.of(node.this)
     if m.kind is not Kind.TEXT or parts.of(node.expression).constant is None:
         return none("only a prefix of constant length keeps the order of text", Kind.TEXT)
@@ -35,7 +35,7 @@ def _left(node: exp.Expr, parts: Parts) -> Found:
 
 
 @rule(exp.Concat, exp.DPipe, "CONCAT")
-def _concat(node: exp.Expr, parts: Parts) -> Found:
+def _concat(node: exp.Expr, parts: Parts) -> Conclusion:
     facts = [parts.of(argument) for argument in arguments(node)]
     moving = [n for n, fact in enumerate(facts) if fact.order is not Order.CONSTANT]
     if len(moving) != 1 or any(fact.kind is not Kind.TEXT for fact in facts):
@@ -51,7 +51,7 @@ _PATTERN = re.compile(r"(([A-Za-z])\2*)|'[^']*'|[^A-Za-z'\[\]{}#]")
 
 
 @rule("DATE_FORMAT")
-def _date_format(node: exp.Expr, parts: Parts) -> Found:
+def _date_format(node: exp.Expr, parts: Parts) -> Conclusion:
     m, pattern = parts.of(node.expressions[0]), node.expressions[-1]
     if not m.kind.time or not isinstance(pattern, exp.Literal) or not _falls(pattern.name):
         return none(
@@ -64,12 +64,12 @@ def _date_format(node: exp.Expr, parts: Parts) -> Found:
 
 def _falls(pattern: str) -> bool:
     """Return True if the fields begin with the year, and none is missing in between."""
-    found = list(_PATTERN.finditer(pattern))
-    fields = [field for one in found if (field := one[1])]
+    tokens = list(_PATTERN.finditer(pattern))
+    fields = [field for token in tokens if (field := token[1])]
     whole = [field for field in fields if field in _FIELDS]
     fraction = fields[len(whole) :]  # fraction of a second, once, at the end
     return (
-        "".join(one[0] for one in found) == pattern
+        "".join(token[0] for token in tokens) == pattern
         and bool(whole)
         and tuple(whole) == _FIELDS[: len(whole)]
         and fields == [*whole, *fraction]

@@ -8,7 +8,7 @@ from rowtime.core.time import MIN_MICROS
 from rowtime.expr.facts import Fact, Kind
 from rowtime.expr.order import Order
 from rowtime.expr.rules.arithmetic import plus, reversed_
-from rowtime.expr.rules.table import NAMED, RULES, Found, Parts, arguments, kept, none, rounded, rule
+from rowtime.expr.rules.table import NAMED, RULES, Conclusion, Parts, arguments, kept, none, rounded, rule
 from rowtime.sql.nodes import CurrentRowTimestamp, Step
 
 _UNITS = frozenset({
@@ -26,7 +26,7 @@ def _unit(node: exp.Expr | None) -> str:
 
 
 @rule(exp.Floor, exp.Ceil, exp.TimestampTrunc, exp.DateTrunc)
-def _rounded_to(node: exp.Expr, parts: Parts) -> Found:
+def _rounded_to(node: exp.Expr, parts: Parts) -> Conclusion:
     unit = node.args.get("to") if isinstance(node, exp.Floor | exp.Ceil) else node.args.get("unit")
     m, name = parts.of(node.this), type(node).__name__.upper()
     if unit is None:
@@ -36,28 +36,28 @@ def _rounded_to(node: exp.Expr, parts: Parts) -> Found:
         return rounded(
             m, Kind.DECIMAL if digits is not None else Kind.INTEGER, "rounding to whole numbers keeps the direction"
         )
-    known = _UNITS_OF_DAYS if isinstance(node, exp.DateTrunc) else _UNITS  # TRUNC to an hour is NULL
-    if _unit(unit) not in known or not m.kind.time:
+    units = _UNITS_OF_DAYS if isinstance(node, exp.DateTrunc) else _UNITS  # TRUNC to an hour is NULL
+    if _unit(unit) not in units or not m.kind.time:
         return none(f"rounding to {unit.name} has a rule for dates, timestamps and units of time", Kind.TIMESTAMP)
     kind = Kind.DATE if isinstance(node, exp.DateTrunc) else Kind.TIMESTAMP
-    found = rounded(m, kind, f"rounding to {_unit(unit)} keeps the direction")
+    result = rounded(m, kind, f"rounding to {_unit(unit)} keeps the direction")
     if kind is Kind.DATE:
-        return found
+        return result
     # Rounding stays within the years from 1 on; rounding up may leave 9999.
-    return Found(found.fact.within(m.low, None if isinstance(node, exp.Ceil) else m.high), found.rule)
+    return Conclusion(result.fact.within(m.low, None if isinstance(node, exp.Ceil) else m.high), result.rule)
 
 
 NOT_THE_ROWTIME = "rows come in the order of ROWTIME, which is not the arrival time here"
 
 
 @rule(CurrentRowTimestamp)
-def _arrival(node: exp.Expr, parts: Parts) -> Found:  # noqa: ARG001 - a rule
+def _arrival(node: exp.Expr, parts: Parts) -> Conclusion:  # noqa: ARG001 - a rule
     # If ROWTIME is the arrival time, CURRENT_ROW_TIMESTAMP is bound to it and ascends like it.
     return none(NOT_THE_ROWTIME, Kind.TIMESTAMP)
 
 
 @rule(Step)
-def _step(node: exp.Expr, parts: Parts) -> Found:
+def _step(node: exp.Expr, parts: Parts) -> Conclusion:
     m, by = parts.of(node.this), parts.of(node.expression)
     if by.constant is None or by.constant <= 0:
         return none("STEP needs a constant step above 0", m.kind)
@@ -67,7 +67,7 @@ def _step(node: exp.Expr, parts: Parts) -> Found:
 
 
 @rule("TUMBLE", "TUMBLE_START", "TUMBLE_END")
-def _tumble(node: exp.Expr, parts: Parts) -> Found:
+def _tumble(node: exp.Expr, parts: Parts) -> Conclusion:
     m = parts.of(node.expressions[0])
     if not m.kind.time or any(parts.of(other).order is not Order.CONSTANT for other in node.expressions[1:]):
         return none("a window has a rule for a time and a constant width", Kind.TIMESTAMP)
@@ -75,7 +75,7 @@ def _tumble(node: exp.Expr, parts: Parts) -> Found:
 
 
 @rule("TIME_BUCKET")
-def _bucket(node: exp.Expr, parts: Parts) -> Found:
+def _bucket(node: exp.Expr, parts: Parts) -> Conclusion:
     width, m, *origin = (parts.of(part) for part in node.expressions)
     if width.kind is not Kind.DAYS or not width.constant or not m.kind.time or any(o.order.moves for o in origin):
         return none("TIME_BUCKET has a rule for a constant day-time width", Kind.TIMESTAMP)
@@ -83,7 +83,7 @@ def _bucket(node: exp.Expr, parts: Parts) -> Found:
 
 
 @rule(exp.Extract, exp.Year, "DATE_PART", "DATEPART")
-def _extract(node: exp.Expr, parts: Parts) -> Found:
+def _extract(node: exp.Expr, parts: Parts) -> Conclusion:
     field, source = (exp.var("YEAR"), node.this) if isinstance(node, exp.Year) else arguments(node)
     m = parts.of(source)
     if field.name.upper() not in _RISING_FIELDS:
@@ -91,12 +91,12 @@ def _extract(node: exp.Expr, parts: Parts) -> Found:
     if not m.kind.time:
         return none("only a date or timestamp has a year", Kind.INTEGER)
     low = 1 if m.low is not None and m.low >= MIN_MICROS else None
-    found = rounded(m, Kind.INTEGER, "the year never falls as time passes")
-    return Found(found.fact.within(low, None), found.rule)
+    result = rounded(m, Kind.INTEGER, "the year never falls as time passes")
+    return Conclusion(result.fact.within(low, None), result.rule)
 
 
 @rule(exp.LastDay, exp.NextDay)
-def _day_behind(node: exp.Expr, parts: Parts) -> Found:
+def _day_behind(node: exp.Expr, parts: Parts) -> Conclusion:
     m = parts.of(node.this)
     if not m.kind.time or any(parts.of(part).order is not Order.CONSTANT for part in arguments(node)[1:]):
         return none("this has a rule for a time and constants", Kind.DATE)
@@ -104,21 +104,21 @@ def _day_behind(node: exp.Expr, parts: Parts) -> Found:
 
 
 @rule(exp.TsOrDsToDate)
-def _to_date(node: exp.Expr, parts: Parts) -> Found:
+def _to_date(node: exp.Expr, parts: Parts) -> Conclusion:
     m = parts.of(node.this)
     if not m.kind.time or node.args.get("format") is not None:
         return none("a cast of text to a date has no known order", Kind.DATE)
     if m.kind is Kind.DATE:
         return kept(m, Kind.DATE, "a date stays the same")
-    found = rounded(m, Kind.DATE, "the day never falls as time passes")
-    return Found(found.fact.within(m.low, None), found.rule)
+    result = rounded(m, Kind.DATE, "the day never falls as time passes")
+    return Conclusion(result.fact.within(m.low, None), result.rule)
 
 
 # -- counts of time -------------------------------------------------------------------
 
 
 def _converted(source: Kind, kind: Kind, *, exact: bool) -> object:
-    def convert(node: exp.Expr, parts: Parts) -> Found:
+    def convert(node: exp.Expr, parts: Parts) -> Conclusion:
         m = parts.of(node.expressions[0] if isinstance(node, exp.Anonymous) else node.this)
         if m.kind is source or (source is Kind.TIMESTAMP and m.kind is Kind.DATE):
             words = "the time as a number" if kind is Kind.INTEGER else "the number as a time"
@@ -143,7 +143,7 @@ for _name in ("TIMESTAMP_SECONDS", "TIMESTAMP_MILLIS", "TIMESTAMP_MICROS"):
 
 
 @rule(exp.TimestampAdd)
-def _timestamp_add(node: exp.Expr, parts: Parts) -> Found:
+def _timestamp_add(node: exp.Expr, parts: Parts) -> Conclusion:
     m, count, unit = parts.of(node.this), parts.of(node.expression), _unit(node.args.get("unit"))
     if not m.kind.time or count.kind is not Kind.INTEGER:
         return none("TIMESTAMPADD has a rule for a time and a whole number", Kind.TIMESTAMP)
@@ -153,7 +153,7 @@ def _timestamp_add(node: exp.Expr, parts: Parts) -> Found:
 
 
 @rule(exp.TsOrDsAdd, "DATE_SUB")
-def _date_add(node: exp.Expr, parts: Parts) -> Found:
+def _date_add(node: exp.Expr, parts: Parts) -> Conclusion:
     m, count = (parts.of(part) for part in arguments(node)[:2])
     adds = isinstance(node, exp.TsOrDsAdd)
     if not m.kind.time or count.kind is not Kind.INTEGER:
@@ -164,7 +164,7 @@ def _date_add(node: exp.Expr, parts: Parts) -> Found:
 
 
 @rule(exp.AddMonths)
-def _add_months(node: exp.Expr, parts: Parts) -> Found:
+def _add_months(node: exp.Expr, parts: Parts) -> Conclusion:
     m, count = parts.of(node.this), parts.of(node.expression)
     if not m.kind.time or count.kind is not Kind.INTEGER:
         return none("ADD_MONTHS has a rule for a date and a whole number", Kind.DATE)
@@ -172,28 +172,28 @@ def _add_months(node: exp.Expr, parts: Parts) -> Found:
 
 
 @rule(exp.DateDiff)
-def _date_diff(node: exp.Expr, parts: Parts) -> Found:
+def _date_diff(node: exp.Expr, parts: Parts) -> Conclusion:
     end, start = parts.of(node.this), parts.of(node.expression)
     if node.args.get("unit") is not None or not (end.kind.time and start.kind.time):
         return none("DATEDIFF has a rule for days between two dates", Kind.INTEGER)
-    found = plus(Fact(end.order, Kind.INTEGER), Fact(start.order.reversed(), Kind.INTEGER), Kind.INTEGER)
-    return Found(found.fact.as_(found.fact.order.loosened()), found.rule)
+    difference = plus(Fact(end.order, Kind.INTEGER), Fact(start.order.reversed(), Kind.INTEGER), Kind.INTEGER)
+    return Conclusion(difference.fact.as_(difference.fact.order.loosened()), difference.rule)
 
 
 @rule(exp.TimestampDiff)
-def _timestamp_diff(node: exp.Expr, parts: Parts) -> Found:
+def _timestamp_diff(node: exp.Expr, parts: Parts) -> Conclusion:
     end, start, unit = parts.of(node.this), parts.of(node.expression), _unit(node.args.get("unit"))
     if unit not in _FIXED or not (end.kind.time and start.kind.time):
         return none("TIMESTAMPDIFF has a rule for units of fixed length", Kind.INTEGER)
-    found = plus(Fact(end.order, Kind.DAYS), reversed_(Fact(start.order, Kind.DAYS)), Kind.DAYS)
-    return Found(Fact(found.fact.order.loosened(), Kind.INTEGER), found.rule)
+    difference = plus(Fact(end.order, Kind.DAYS), reversed_(Fact(start.order, Kind.DAYS)), Kind.DAYS)
+    return Conclusion(Fact(difference.fact.order.loosened(), Kind.INTEGER), difference.rule)
 
 
 # -- made from parts ------------------------------------------------------------------
 
 
 @rule("MAKE_DATE", "MAKE_TIMESTAMP")
-def _made(node: exp.Expr, parts: Parts) -> Found:
+def _from_parts(node: exp.Expr, parts: Parts) -> Conclusion:
     facts = [parts.of(part) for part in arguments(node)]
     moving = [fact for fact in facts if fact.order is not Order.CONSTANT]
     kind = Kind.DATE if isinstance(node, exp.Anonymous) and node.name.upper() == "MAKE_DATE" else Kind.TIMESTAMP
@@ -205,7 +205,7 @@ def _made(node: exp.Expr, parts: Parts) -> Found:
 
 
 @rule("MAKE_DT_INTERVAL", "MAKE_YM_INTERVAL")
-def _interval(node: exp.Expr, parts: Parts) -> Found:
+def _interval(node: exp.Expr, parts: Parts) -> Conclusion:
     kind = Kind.DAYS if node.name.upper() == "MAKE_DT_INTERVAL" else Kind.MONTHS
     facts = [parts.of(part) for part in node.expressions]
     if not facts or not all(fact.kind in (Kind.INTEGER, Kind.DECIMAL) for fact in facts):
@@ -213,4 +213,4 @@ def _interval(node: exp.Expr, parts: Parts) -> Found:
     order = facts[0].order
     for fact in facts[1:]:
         order = order.plus(fact.order)
-    return Found(Fact(order.loosened(), kind), "an interval grows with its parts")
+    return Conclusion(Fact(order.loosened(), kind), "an interval grows with its parts")

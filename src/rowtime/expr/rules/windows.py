@@ -6,22 +6,22 @@ from sqlglot import exp
 
 from rowtime.expr.facts import Fact, Kind
 from rowtime.expr.order import Order
-from rowtime.expr.rules.table import Found, Parts, none, rule
+from rowtime.expr.rules.table import Conclusion, Parts, none, rule
 from rowtime.sql.nodes import Earliest, Monotonic
 
 _RUNNING = {exp.Max: Order.ASCENDING, exp.Min: Order.DESCENDING, exp.Count: Order.ASCENDING}
 
 
 @rule(Monotonic)
-def _promised(node: exp.Expr, parts: Parts) -> Found:
+def _promised(node: exp.Expr, parts: Parts) -> Conclusion:
     m = parts.of(node.this)
     if m.order is Order.CONSTANT:
-        return Found(m, "a constant stays constant")
-    return Found(Fact(Order.ASCENDING, m.kind), "MONOTONIC promises it, and each row is checked")
+        return Conclusion(m, "a constant stays constant")
+    return Conclusion(Fact(Order.ASCENDING, m.kind), "MONOTONIC promises it, and each row is checked")
 
 
 @rule(Earliest)
-def _of_many(node: exp.Expr, parts: Parts) -> Found:
+def _of_many(node: exp.Expr, parts: Parts) -> Conclusion:
     return none(
         "a row is in several windows, and a later row is in windows that begin before some of them",
         parts.of(node.this).kind,
@@ -29,7 +29,7 @@ def _of_many(node: exp.Expr, parts: Parts) -> Found:
 
 
 @rule(exp.Window)
-def _running(node: exp.Expr, parts: Parts) -> Found:
+def _running(node: exp.Expr, parts: Parts) -> Conclusion:
     call = node.this
     kind = (
         parts.of(call.this).kind
@@ -43,11 +43,11 @@ def _running(node: exp.Expr, parts: Parts) -> Found:
     if not _unbounded(node):
         return none("only a frame from the beginning to the current row has a running value", kind)
     if isinstance(call, exp.RowNumber):
-        return Found(Fact(Order.STRICTLY_ASCENDING, kind).within(1, None), "the number of the row")
+        return Conclusion(Fact(Order.STRICTLY_ASCENDING, kind).within(1, None), "the number of the row")
     order = _RUNNING.get(type(call))
     if order is None:
         return none("this running aggregate may rise and fall", kind)
-    return Found(
+    return Conclusion(
         Fact(order, kind),
         f"a running {type(call).__name__.upper()} never {'falls' if order.direction > 0 else 'rises'}",
     )

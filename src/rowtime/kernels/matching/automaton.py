@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from rowtime.kernels.frames import Ints, Known
+from rowtime.kernels.frames import Flags, Ints
 from rowtime.kernels.matching.pattern import (
     Anchor,
     Choice,
@@ -52,23 +52,23 @@ class Automaton:
 
     variables: tuple[str, ...]
     variable: Ints
-    left_out: Known
+    left_out: Flags
     follows: tuple[Follows, ...]
-    ends_last: Known
+    ends_last: Flags
     first: Follows
     other: Follows
 
     @cached_property
     def edges(self) -> tuple[Ints, Ints]:
         """Return the followers of all states in one array, and where each begins; then ``other`` and ``first``."""
-        lists = [one.states for one in (*self.follows, self.other, self.first)]
-        begins = np.concatenate(([0], np.cumsum([len(one) for one in lists])))
-        return np.array([state for one in lists for state in one], np.int64), begins.astype(np.int64)
+        lists = [follows.states for follows in (*self.follows, self.other, self.first)]
+        begins = np.concatenate(([0], np.cumsum([len(follows) for follows in lists])))
+        return np.array([state for follows in lists for state in follows], np.int64), begins.astype(np.int64)
 
     @cached_property
-    def ends(self) -> Known:
+    def ends(self) -> Flags:
         """Return whether the pattern may end after each state."""
-        return np.array([one.ends for one in self.follows], np.bool_)
+        return np.array([follows.ends for follows in self.follows], np.bool_)
 
     @property
     def starts(self) -> tuple[int, ...]:
@@ -136,13 +136,13 @@ class Automaton:
         return bool(self.ends[state] or self.ends_last[state])
 
     def _reached(self, begin: tuple[int, ...], among: set[int]) -> set[int]:
-        found, todo = set[int](), [state for state in begin if state in among]
+        reached, todo = set[int](), [state for state in begin if state in among]
         while todo:
             state = todo.pop()
-            if state not in found:
-                found.add(state)
-                todo += [one for one in self.follows[state].states if one in among]
-        return found
+            if state not in reached:
+                reached.add(state)
+                todo += [following for following in self.follows[state].states if following in among]
+        return reached
 
 
 def automaton(pattern: Part) -> Automaton:
@@ -153,10 +153,10 @@ def automaton(pattern: Part) -> Automaton:
     follow = _Follower(graph.nodes)
     return Automaton(
         tuple(names.values()),
-        np.array([one.variable for one in states], np.int64),
-        np.array([one.out for one in states], np.bool_),
-        tuple(follow.of(one.next) for one in states),
-        np.array([follow.of(one.next, last=True).ends for one in states], np.bool_),
+        np.array([state.variable for state in states], np.int64),
+        np.array([state.out for state in states], np.bool_),
+        tuple(follow.of(state.next) for state in states),
+        np.array([follow.of(state.next, last=True).ends for state in states], np.bool_),
         follow.of(begin, first=True),
         follow.of(begin),
     )
@@ -219,10 +219,10 @@ class _Graph:
             case Anchor(first):
                 then = self._add(_Place(first, then))
             case InTurn(of):
-                for one in reversed(of):
-                    then = self.of(one, then, out=out)
+                for piece in reversed(of):
+                    then = self.of(piece, then, out=out)
             case Choice(of):
-                then = self._add(_Split([self.of(one, then, out=out) for one in of]))
+                then = self._add(_Split([self.of(piece, then, out=out) for piece in of]))
             case Permuted(of):
                 then = self._permuted(of, {(): then}, out=out)
             case LeftOut(inner):
@@ -231,14 +231,14 @@ class _Graph:
                 then = self._repeated(part, then, out=out)
         return then
 
-    def _permuted(self, of: tuple[Part, ...], known: dict[tuple[Part, ...], int], *, out: bool) -> int:
-        """Build one part, then the others in any order; ``known``: the shared nodes of the remaining parts."""
-        if of not in known:
-            orders = ((one, of[:number] + of[number + 1 :]) for number, one in enumerate(of))
-            known[of] = self._add(
-                _Split([self.of(one, self._permuted(rest, known, out=out), out=out) for one, rest in orders])
+    def _permuted(self, of: tuple[Part, ...], built: dict[tuple[Part, ...], int], *, out: bool) -> int:
+        """Build one part, then the others in any order; ``built``: the shared nodes of the remaining parts."""
+        if of not in built:
+            orders = ((piece, of[:number] + of[number + 1 :]) for number, piece in enumerate(of))
+            built[of] = self._add(
+                _Split([self.of(piece, self._permuted(rest, built, out=out), out=out) for piece, rest in orders])
             )
-        return known[of]
+        return built[of]
 
     def _repeated(self, part: Repeated, then: int, *, out: bool) -> int:
         if part.most is None:
@@ -273,12 +273,12 @@ class _Follower:
 
     def of(self, begin: int, *, first: bool = False, last: bool = False) -> Follows:
         """Return the followers of a node; ``first``: before the first row; ``last``: after the last one."""
-        found: dict[int, None] = {}
+        states: dict[int, None] = {}
         for state in self._states(begin, first=first, last=last):
             if state == _END:
-                return Follows(tuple(found), ends=True)
-            found.setdefault(state)
-        return Follows(tuple(found), ends=False)
+                return Follows(tuple(states), ends=True)
+            states.setdefault(state)
+        return Follows(tuple(states), ends=False)
 
     def _states(self, begin: int, *, first: bool, last: bool) -> Iterator[int]:
         seen: set[tuple[int, frozenset[int]]] = set()
@@ -296,7 +296,7 @@ class _Follower:
                     if not last:
                         yield self.number[id(state)]
                 case _Split(following):
-                    todo += [(one, entered) for one in reversed(following)]
+                    todo += [(next_state, entered) for next_state in reversed(following)]
                 case _Mark(number, enters, following):
                     if enters:
                         todo.append((following, entered | {number}))

@@ -12,7 +12,7 @@ from typing import Final, Literal
 import numpy as np
 
 from rowtime.core.time import END
-from rowtime.kernels.frames import Ints, Known, ranges
+from rowtime.kernels.frames import Flags, Ints, ranges
 from rowtime.kernels.matching.automaton import Automaton
 from rowtime.kernels.matching.paths import EXCEEDED, FOUND, NONE, Outcome, Paths
 from rowtime.kernels.matching.rows import Conditions, Rows
@@ -70,7 +70,7 @@ class Matches:
 
 def matches(clause: Clause, rows: Rows, conditions: Conditions, begin: Ints) -> Matches:
     """Return the matches from the rows ``begin`` of each partition on. Raises ``TooManyPaths``."""
-    return _Search(clause, rows, conditions, begin).found()
+    return _Search(clause, rows, conditions, begin).result()
 
 
 @dataclass
@@ -89,13 +89,15 @@ class _Search:
         self.stands = np.zeros(len(self.begin), np.bool_)  # undecided
         self.share = AT_ONCE
 
-    def found(self) -> Matches:
+    def result(self) -> Matches:
         todo = np.flatnonzero(self.next < self.rows.ends)
         while len(todo):
             outcome = self.paths.run(self._launched(todo))
             self._walk(todo, outcome)
             todo = todo[~self.stands[todo] & (self.next[todo] < self.rows.ends[todo])]
-        starts, lengths, states = (np.concatenate(one) if one else np.zeros(0, np.int64) for one in self._columns())
+        starts, lengths, states = (
+            np.concatenate(column) if column else np.zeros(0, np.int64) for column in self._columns()
+        )
         order = np.argsort(starts, kind="stable")
         offset = np.concatenate(([0], np.cumsum(lengths)))
         places = ranges(offset[order], lengths[order])
@@ -106,7 +108,7 @@ class _Search:
         return Matches(starts[order], states[places], sorted_offset, self.next, self._least(), until)
 
     def _columns(self) -> list[list[Ints]]:
-        return [list(one) for one in zip(*self.parts, strict=True)] or [[], [], []]
+        return [list(column) for column in zip(*self.parts, strict=True)] or [[], [], []]
 
     def _launched(self, todo: Ints) -> Ints:
         """Return the next possible starts of some partitions; a partition without one is done."""
@@ -152,7 +154,7 @@ class _Search:
         self.parts.append((starts[used], lengths, outcome.states[ranges(outcome.offset[used], lengths)]))
         self.share = self.share * 2 if len(turn) > _USEFUL * count else max(AT_ONCE, self.share // 4)
 
-    def _then(self, outcome: Outcome) -> tuple[Ints, Known]:
+    def _then(self, outcome: Outcome) -> tuple[Ints, Flags]:
         """Return where each start skips to, and which wait for rows that their measures read."""
         starts, length, skip = outcome.starts, np.maximum(outcome.length, 0), self.clause.skip
         then = starts + 1
@@ -161,13 +163,13 @@ class _Search:
             then = np.where(some, starts + np.maximum(length, 1), then)
         elif skip in ("first", "last"):
             variable = self.clause.machine.variable[outcome.states]
-            there = np.flatnonzero(np.isin(variable, list(self.clause.to)))
+            hits = np.flatnonzero(np.isin(variable, list(self.clause.to)))
             if skip == "first":
-                place = np.searchsorted(there, outcome.offset[:-1])
+                place = np.searchsorted(hits, outcome.offset[:-1])
             else:
-                place = np.searchsorted(there, outcome.offset[1:]) - 1
+                place = np.searchsorted(hits, outcome.offset[1:]) - 1
             some = some & (length > 0)
-            then[some] = starts[some] + there[place[some]] - outcome.offset[:-1][some]
+            then[some] = starts[some] + hits[place[some]] - outcome.offset[:-1][some]
         partition = self.rows.partition[starts]
         last = starts + np.maximum(length - 1, 0) + self.clause.behind
         waits = (outcome.what == FOUND) & ~self.rows.over[partition] & (last >= self.rows.ends[partition])
@@ -203,7 +205,7 @@ class _Search:
         np.minimum.at(least, self.rows.partition[outcome.starts], outcome.least)
 
 
-def _visited(jump: Ints, first: Ints) -> Known:
+def _visited(jump: Ints, first: Ints) -> Flags:
     """Return the places reachable from some, including these; ``jump``: from each place to a later one, or the end."""
     seen = np.zeros(len(jump) + 1, np.bool_)
     seen[first] = True

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from rowtime.core.time import END
-from rowtime.kernels.frames import Ints, Known
+from rowtime.kernels.frames import Flags, Ints
 from rowtime.kernels.matching.automaton import Automaton
 from rowtime.kernels.matching.rows import NOTHING, Conditions, Picked, Rows
 from rowtime.kernels.window_functions import Table
@@ -54,29 +54,29 @@ class Paths:
     @cached_property
     def picked(self) -> tuple[Picked, ...]:
         """Return the rows that conditions pick, each once, with those that must be known for them."""
-        asked = {one for asked in self.conditions.of_paths.values() for one in asked.picked}
-        whole = {Picked(one.variables, one.last, n) for one in asked for n in range(one.offset + 1)}
+        picks = {pick for picks in self.conditions.of_paths.values() for pick in picks.picked}
+        whole = {Picked(pick.variables, pick.last, n) for pick in picks for n in range(pick.offset + 1)}
         return tuple(sorted(whole, key=lambda one: (sorted(one.variables), one.last, one.offset)))
 
-    def taken_by(self, variables: frozenset[int]) -> Known:
+    def taken_by(self, variables: frozenset[int]) -> Flags:
         """Return by the number of a variable whether it is among these."""
         return np.isin(np.arange(len(self.machine.variables)), list(variables))
 
     @cached_property
-    def viable(self) -> Known:
+    def viable(self) -> Flags:
         """Return which rows may be the first of a match, as far as the rows alone decide; and which are unknown."""
         machine, rows = self.machine, self.rows
-        found = np.zeros(len(rows.times), np.bool_)
+        fits = np.zeros(len(rows.times), np.bool_)
         for at, follows in (
-            (np.arange(len(found)), machine.other),
+            (np.arange(len(fits)), machine.other),
             (rows.begins[rows.whole & (rows.ends > rows.begins)], machine.first),
         ):
             mine = np.zeros(len(at), np.bool_) if not follows.ends else np.ones(len(at), np.bool_)
             for state in follows.states:
                 mask = self.conditions.of_rows.get(int(machine.variable[state]))
                 mine |= True if mask is None else mask[at]
-            found[at] = mine
-        return found | (np.arange(len(found)) >= rows.known[rows.partition])
+            fits[at] = mine
+        return fits | (np.arange(len(fits)) >= rows.known[rows.partition])
 
     def run(self, starts: Ints) -> Outcome:
         """Return the outcome of some starts (rows, in ascending order)."""
@@ -106,9 +106,9 @@ class _Run:
         self.state = np.where(first, states + 1, states)
         self.last = np.full(count, NOTHING)
         self.picks = np.full((len(of.picked), count), NOTHING)
-        self.sums = [one.begin(count) for one in of.conditions.running]
-        self.picking = [of.taken_by(one.variables) for one in of.picked]
-        self.summing = [of.taken_by(one.variables) for one in of.conditions.running]
+        self.sums = [input_of.begin(count) for input_of in of.conditions.running]
+        self.picking = [of.taken_by(input_of.variables) for input_of in of.picked]
+        self.summing = [of.taken_by(input_of.variables) for input_of in of.conditions.running]
         empty = np.where(first, self.machine.first.ends, self.machine.other.ends)
         self.length[empty] = 0
 
@@ -119,10 +119,10 @@ class _Run:
             if len(self.start):
                 self._take(step)
             step += 1
-        found = self.length >= 0
-        self.what[(self.what == NONE) & found] = FOUND
+        matched = self.length >= 0
+        self.what[(self.what == NONE) & matched] = FOUND
         ends = self.rows.times[self.starts + np.maximum(self.length - 1, 0)]
-        self.least = np.where(found, np.minimum(self.least, ends), self.least)
+        self.least = np.where(matched, np.minimum(self.least, ends), self.least)
         self.least[self.what == EXCEEDED] = self.rows.times[self.starts[self.what == EXCEEDED]]
         states, offset = self._states()
         return Outcome(self.starts, self.what, self.length, self.least, states, offset)
@@ -133,20 +133,20 @@ class _Run:
         """Drop the paths that have no further row, or record that they wait for one."""
         mine = self.start
         row = self.starts[mine] + step
-        there = row < self.ends[mine]
+        inside = row < self.ends[mine]
         late = np.zeros(len(mine), np.bool_)
-        late[there] = self.rows.times[row[there]] >= self.limit[mine[there]]
+        late[inside] = self.rows.times[row[inside]] >= self.limit[mine[inside]]
         goes = (row < self.known[mine]) & ~late
         if goes.all():
             return
         at_end = np.zeros(len(mine), np.bool_)
         if step:
-            at_end = ~there & self.machine.ends_last[self.state]
+            at_end = ~inside & self.machine.ends_last[self.state]
         self._end(np.flatnonzero(at_end & self.over[mine]), step)
         waits = ~goes & ~late & ~self.over[mine]
         following = self.of.begins[self.state + 1] > self.of.begins[self.state]
-        further = waits & following & (there | (self.rows.bound < self.limit[mine]))
-        self._open(further, np.where(there, self.rows.times[np.where(there, row, 0)], END))
+        further = waits & following & (inside | (self.rows.bound < self.limit[mine]))
+        self._open(further, np.where(inside, self.rows.times[np.where(inside, row, 0)], END))
         if step:
             self._open(waits & at_end & ~self.machine.ends[self.state], self.rows.times[row - 1])
         self._keep(goes)
@@ -158,15 +158,15 @@ class _Run:
         self.length[mine[first]] = step
         self.node[mine[first]] = self.last[paths[first]]
 
-    def _open(self, paths: Known, least: Ints) -> None:
+    def _open(self, paths: Flags, least: Ints) -> None:
         mine = self.start[paths]
         self.what[mine] = OPEN
         np.minimum.at(self.least, mine, least[paths])
 
-    def _keep(self, which: Known) -> None:
+    def _keep(self, which: Flags) -> None:
         self.start, self.state, self.last = self.start[which], self.state[which], self.last[which]
         self.picks = self.picks[:, which]
-        self.sums = [chosen(one, np.flatnonzero(which)) for one in self.sums]
+        self.sums = [chosen(table, np.flatnonzero(which)) for table in self.sums]
 
     # -- the next row ---------------------------------------------------------------------------
 
@@ -180,27 +180,27 @@ class _Run:
         variable, row = self.machine.variable[state], self.starts[self.start[path]] + step
         fits = np.ones(len(path), np.bool_)
         for number, mask in self.of.conditions.of_rows.items():
-            asked = variable == number
-            fits[asked] = mask[row[asked]]
+            mine = variable == number
+            fits[mine] = mask[row[mine]]
         path, state, variable, row = path[fits], state[fits], variable[fits], row[fits]
         picks = self._picks(self.picks[:, path], variable, row)
         sums = [self._summed(n, path, variable, row) for n in range(len(self.sums))]
         fits = self._tested(variable, row, picks, sums)
         if not fits.all():
             path, state, picks = path[fits], state[fits], picks[:, fits]
-            sums = [chosen(one, np.flatnonzero(fits)) for one in sums]
+            sums = [chosen(table, np.flatnonzero(fits)) for table in sums]
         self._settle(path, state, picks, sums, step)
 
     def _picks(self, before: Ints, variable: Ints, row: Ints) -> Ints:
         """Return the rows that paths have picked, with this one."""
         picks = before.copy()
-        for n, one in enumerate(self.of.picked):
+        for n, pick in enumerate(self.of.picked):
             mine = self.picking[n][variable]
-            if one.last:
-                picks[n][mine] = before[n - 1][mine] if one.offset else row[mine]
+            if pick.last:
+                picks[n][mine] = before[n - 1][mine] if pick.offset else row[mine]
             else:
                 due = mine & (before[n] == NOTHING)
-                due &= before[n - 1] != NOTHING if one.offset else True
+                due &= before[n - 1] != NOTHING if pick.offset else True
                 picks[n][due] = row[due]
         return picks
 
@@ -210,18 +210,18 @@ class _Run:
         mine = np.flatnonzero(self.summing[number][variable])
         if not len(mine):
             return before
-        made = self.of.conditions.running[number].take(chosen(before, mine), row[mine])
+        added = self.of.conditions.running[number].take(chosen(before, mine), row[mine])
         place = np.arange(len(path))
         place[mine] = len(path) + np.arange(len(mine))
-        return {name: pa.concat_arrays([before[name], made[name]]).take(pa.array(place)) for name in before}
+        return {name: pa.concat_arrays([before[name], added[name]]).take(pa.array(place)) for name in before}
 
-    def _tested(self, variable: Ints, row: Ints, picks: Ints, sums: Sequence[Table]) -> Known:
+    def _tested(self, variable: Ints, row: Ints, picks: Ints, sums: Sequence[Table]) -> Flags:
         fits = np.ones(len(variable), np.bool_)
-        for number, asked in self.of.conditions.of_paths.items():
+        for number, condition in self.of.conditions.of_paths.items():
             mine = np.flatnonzero(variable == number)
             if len(mine):
-                rows = [picks[self.of.picked.index(one)][mine] for one in asked.picked]
-                fits[mine] = asked.test(row[mine], rows, [chosen(sums[one], mine) for one in asked.running])
+                rows = [picks[self.of.picked.index(pick)][mine] for pick in condition.picked]
+                fits[mine] = condition.test(row[mine], rows, [chosen(sums[pick], mine) for pick in condition.running])
         return fits
 
     def _settle(self, path: Ints, state: Ints, picks: Ints, sums: Sequence[Table], step: int) -> None:
@@ -243,11 +243,11 @@ class _Run:
         ends = self.machine.ends[state]
         self.length[start[ends]], self.node[start[ends]] = step + 1, node[ends]
         self.start, self.state, self.last, self.picks = start, state, node, picks
-        self.sums = [chosen(one, np.flatnonzero(keep)) for one in sums]
+        self.sums = [chosen(table, np.flatnonzero(keep)) for table in sums]
         goes = (self.of.begins[state + 1] > self.of.begins[state]) | (self.machine.ends_last[state] & ~ends)
         self._bounded(goes)
 
-    def _bounded(self, goes: Known) -> None:
+    def _bounded(self, goes: Flags) -> None:
         """Give up the starts that have too many paths."""
         if len(self.start) > MOST_PATHS:
             many = np.bincount(self.start[goes], minlength=len(self.starts)) > MOST_PATHS
@@ -275,15 +275,15 @@ class _Run:
         return states, offset
 
 
-def _different(start: Ints, state: Ints, picks: Ints) -> Known:
+def _different(start: Ints, state: Ints, picks: Ints) -> Flags:
     """Of paths of one start in one state with the same picked rows, keep the first."""
     keep = np.ones(len(start), np.bool_)
     if len(start) < 2 or (start[1:] != start[:-1]).all():  # noqa: PLR2004 - a pair
         return keep
     order = np.lexsort((np.arange(len(start)), *picks, state, start))
     same = (start[order][1:] == start[order][:-1]) & (state[order][1:] == state[order][:-1])
-    for one in picks:
-        same &= one[order][1:] == one[order][:-1]
+    for places in picks:
+        same &= places[order][1:] == places[order][:-1]
     keep[order[1:][same]] = False
     return keep
 

@@ -125,11 +125,11 @@ def parse(text: str) -> Part:
 
 def variables(pattern: Part) -> dict[str, str]:
     """Return the variables in the order of the text: by their names in upper case, as they are first written."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for part in pattern.walk():
         if isinstance(part, Variable):
-            found.setdefault(part.name.upper(), part.name)
-    return found
+            names.setdefault(part.name.upper(), part.name)
+    return names
 
 
 @dataclass(frozen=True)
@@ -143,15 +143,15 @@ class _Token:
 def _tokens(text: str) -> Iterator[_Token]:
     at = 0
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             what = f"a pattern cannot contain {text[at]}"
             raise PatternFault(what, at, at + 1, "Write names, ( ), |, *, +, ?, {n,m}, {- -}, PERMUTE, ^ and $.")
-        kind, at = str(found.lastgroup), found.end()
+        kind, at = str(match.lastgroup), match.end()
         if kind != "skip":
             quote = {"quoted": '"', "ticked": "`"}.get(kind)
-            word = found[kind] if quote is None else found[kind].replace(quote * 2, quote)
-            yield _Token(kind, word, found.start(), found.end())
+            word = match[kind] if quote is None else match[kind].replace(quote * 2, quote)
+            yield _Token(kind, word, match.start(), match.end())
     yield _Token("end", "", len(text), len(text) + 1)
 
 
@@ -172,13 +172,13 @@ class _Parser:
         return self.tokens[self.index]
 
     def whole(self) -> Part:
-        found = self._choice()
+        pattern = self._choice()
         if self.now.kind != "end":
             self._fault(f"the pattern ends before {self.now.text}")
-        if not any(isinstance(part, Variable) for part in found.walk()):
+        if not any(isinstance(part, Variable) for part in pattern.walk()):
             what = "the pattern has no variable, so it could only match no rows"
             raise PatternFault(what, 0, self.now.end, "Name at least one variable, for example PATTERN (A B+).")
-        return found
+        return pattern
 
     def _fault(self, message: str, hint: str = "") -> NoReturn:
         raise PatternFault(message, self.now.start, self.now.end, hint)
@@ -198,22 +198,22 @@ class _Parser:
         self.depth += 1
         if self.depth > _DEEPEST:
             self._fault(f"the pattern has more than {_DEEPEST} parentheses inside each other", "Write it shorter.")
-        found = [self._in_turn()]
+        ways = [self._in_turn()]
         while self._takes("|"):
             bar = self.tokens[self.index - 1]
             before = self.tokens[self.index - 2]
             if _is_sign(before, "(", "{-", "|", ",") or _is_sign(self.now, ")", "-}", "|", ","):
                 what = "an alternative of | is empty"
                 raise PatternFault(what, bar.start, bar.end, "Leave | out, or write () for no row.")
-            found.append(self._in_turn())
+            ways.append(self._in_turn())
         self.depth -= 1
-        return found[0] if len(found) == 1 else Choice(tuple(found))
+        return ways[0] if len(ways) == 1 else Choice(tuple(ways))
 
     def _in_turn(self) -> Part:
-        found = []
+        parts = []
         while (part := self._repeated()) is not None:
-            found.append(part)
-        return found[0] if len(found) == 1 else InTurn(tuple(found))
+            parts.append(part)
+        return parts[0] if len(parts) == 1 else InTurn(tuple(parts))
 
     def _repeated(self) -> Part | None:
         part = self._primary()
@@ -242,23 +242,23 @@ class _Parser:
             if self._takes(sign):
                 if sign == "{-" and self.now.kind == "number":
                     self._fault("a quantifier cannot be negative", "Write {n}, {n,}, {,m} or {n,m}.")
-                found = self._choice()
+                part = self._choice()
                 self._need(end, token)
-                return found if sign == "(" else LeftOut(found)
+                return part if sign == "(" else LeftOut(part)
         return None
 
     def _permuted(self, token: _Token) -> Part:
-        opened, found = self.tokens[self.index - 1], [self._choice()]
+        opened, parts = self.tokens[self.index - 1], [self._choice()]
         while self._takes(","):
-            found.append(self._choice())
+            parts.append(self._choice())
         self._need(")", opened)
-        if any(isinstance(part, InTurn) and not part.of for part in found):
+        if any(isinstance(part, InTurn) and not part.of for part in parts):
             what = "PERMUTE has a part without a variable"
             raise PatternFault(what, token.start, token.end, "Write its parts with commas, PERMUTE(A, B).")
-        if len(found) > MOST_PERMUTED:
-            what = f"PERMUTE of {len(found)} parts has too many orders"
+        if len(parts) > MOST_PERMUTED:
+            what = f"PERMUTE of {len(parts)} parts has too many orders"
             raise PatternFault(what, token.start, token.end, f"Give it at most {MOST_PERMUTED} parts.")
-        return Permuted(tuple(found))
+        return Permuted(tuple(parts))
 
     def _quantifier(self) -> tuple[int, int | None] | None:
         for sign, limits in {"*": (0, None), "+": (1, None), "?": (0, 1)}.items():

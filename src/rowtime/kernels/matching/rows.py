@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from rowtime.kernels.frames import Ints, Known
+from rowtime.kernels.frames import Flags, Ints
 from rowtime.kernels.window_functions import Table
 
 NOTHING = -1
@@ -28,8 +28,8 @@ class Rows:
     begins: Ints
     ends: Ints
     times: Ints
-    over: Known
-    whole: Known
+    over: Flags
+    whole: Flags
     bound: int
     ahead: int = 0
 
@@ -74,12 +74,12 @@ class Running(Protocol):
         ...
 
 
-Test = Callable[[Ints, Sequence[Ints], Sequence[Table]], Known]
+Test = Callable[[Ints, Sequence[Ints], Sequence[Table]], Flags]
 """Tests which of some rows satisfy a condition: from the rows, their paths' picked rows and aggregates."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class PathCondition:
     """A condition that reads the match: the rows that it picks, and the aggregates, by their numbers."""
 
     picked: tuple[Picked, ...]
@@ -95,6 +95,6 @@ class Conditions:
     the aggregates that these need.
     """
 
-    of_rows: Mapping[int, Known] = field(default_factory=dict)
-    of_paths: Mapping[int, Asked] = field(default_factory=dict)
+    of_rows: Mapping[int, Flags] = field(default_factory=dict)
+    of_paths: Mapping[int, PathCondition] = field(default_factory=dict)
     running: Sequence[Running] = ()

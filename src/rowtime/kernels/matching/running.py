@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rowtime.kernels.frames import Frames, Ints, Known
+from rowtime.kernels.frames import Flags, Frames, Ints
 from rowtime.kernels.identity import numbered
 from rowtime.kernels.lists import Listed, listed
 from rowtime.kernels.matching.rows import NOTHING, Running
@@ -56,8 +56,8 @@ class Folded:
             for name, mine in self.parts.items()
         }
         lows = np.arange(count) * 2
-        found = self.function.fold(both, Frames(lows, lows + 2))
-        return {name: whole_array(found[name]).cast(part.type) for name, part in self.parts.items()}
+        sums = self.function.fold(both, Frames(lows, lows + 2))
+        return {name: whole_array(sums[name]).cast(part.type) for name, part in self.parts.items()}
 
     def value(self, parts: Table) -> Table:
         """Return the value of each path."""
@@ -89,7 +89,7 @@ class Gathered:
         counts[fresh] += 1
         return {"l": listed(pa.array(longer), np.arange(len(longer)), counts)}
 
-    def _known(self, kept: Ints, counts: Ints, mine: Ints) -> Known:  # noqa: ARG002 - each row is another one
+    def _known(self, kept: Ints, counts: Ints, mine: Ints) -> Flags:  # noqa: ARG002 - each row is another one
         return np.zeros(len(mine), np.bool_)
 
     def value(self, parts: Table) -> Table:
@@ -105,7 +105,7 @@ class Different(Gathered):
         """Return a number for the value of each row; `NOTHING` for NULL."""
         return np.where(np.asarray(pc.is_valid(self.argument)), numbered(self.argument), NOTHING)
 
-    def _known(self, kept: Ints, counts: Ints, mine: Ints) -> Known:
+    def _known(self, kept: Ints, counts: Ints, mine: Ints) -> Flags:
         same = kept == np.repeat(mine, counts)
         path = np.repeat(np.arange(len(counts)), counts)
         return np.bincount(path[same], minlength=len(counts)) > 0

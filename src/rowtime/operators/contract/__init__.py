@@ -4,7 +4,16 @@ from typing import TYPE_CHECKING
 
 from rowtime.operators.contract.edge import EDGES, Column, Delta, EventTime, Origin, Shape
 from rowtime.operators.contract.fires import FireColumns
-from rowtime.operators.contract.lineage import AGGREGATION, NOTHING, TRANSFORMATION, Fired, Link, Made, Pairs, named
+from rowtime.operators.contract.lineage import (
+    AGGREGATION,
+    NOTHING,
+    TRANSFORMATION,
+    Derivation,
+    Fired,
+    Link,
+    Pairs,
+    named,
+)
 from rowtime.operators.contract.operator import Binary, Operator, Unary, walk
 from rowtime.operators.contract.state import Closed, Control, UpTo
 from rowtime.operators.contract.texts import micros, passed
@@ -27,11 +36,11 @@ __all__ = [
     "Control",
     "DataFrame",
     "Delta",
+    "Derivation",
     "EventTime",
     "FireColumns",
     "Fired",
     "Link",
-    "Made",
     "Operator",
     "Origin",
     "Pairs",

@@ -142,8 +142,8 @@ class Shape:
     @property
     def shows_order(self) -> bool:
         """Return True if the columns that order the rows are visible; a select list can omit them."""
-        known = {*self.internals, *map(quoted, self.names)}
-        return all(_WAY.sub("", term) in known for term in self.order)
+        columns = {*self.internals, *map(quoted, self.names)}
+        return all(_WAY.sub("", term) in columns for term in self.order)
 
     @property
     def has_origin(self) -> bool:
@@ -159,9 +159,9 @@ class Shape:
         if not self.has_origin:
             return kept
         has_origin = ORIGIN[0] in kept.columns
-        made = (f"coalesce({ORIGIN[0]}, '')", ORIGIN[1]) if has_origin else ("''", "CAST(NULL AS BIGINT)")
+        origin = (f"coalesce({ORIGIN[0]}, '')", ORIGIN[1]) if has_origin else ("''", "CAST(NULL AS BIGINT)")
         others = [quoted(name) for name in kept.columns if name not in ORIGIN]
-        return kept.selectExpr(*others, *(f"{sql} AS {name}" for sql, name in zip(made, ORIGIN, strict=True)))
+        return kept.selectExpr(*others, *(f"{sql} AS {name}" for sql, name in zip(origin, ORIGIN, strict=True)))
 
     @property
     def internals(self) -> tuple[str, ...]:

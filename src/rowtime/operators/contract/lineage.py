@@ -60,14 +60,14 @@ AGGREGATION: Final = "AGGREGATION"
 
 
 @dataclass(frozen=True)
-class Made:
+class Derivation:
     """The columns of an input from which a column is made, and how: passed on, or computed from one row or several."""
 
     columns: Collection[str]
     how: str = IDENTITY
 
     @classmethod
-    def by(cls, value: exp.Expr) -> Made:
+    def by(cls, value: exp.Expr) -> Derivation:
         """Return one for an expression over a row."""
         inner = value.unnest()
         return cls(columns_in([inner]), IDENTITY if isinstance(inner, exp.Column) else TRANSFORMATION)

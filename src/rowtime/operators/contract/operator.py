@@ -16,7 +16,7 @@ from rowtime.core.clock import Clocks, least
 from rowtime.expr.facts import Fact
 from rowtime.operators.contract.edge import Column, Delta, EventTime, Origin, Shape, shaped_once
 from rowtime.operators.contract.fires import FireColumns
-from rowtime.operators.contract.lineage import Link, Made, Pairs, named
+from rowtime.operators.contract.lineage import Derivation, Link, Pairs, named
 from rowtime.operators.contract.requirement import UNORDERED, Requirement
 from rowtime.operators.contract.state import Control, StateNote
 from rowtime.operators.contract.tick import Tick
@@ -138,7 +138,7 @@ class Operator(ABC):
 
     def promises(self, clocks: Sequence[Clocks], control: Any) -> Clocks:  # noqa: ARG002 - the operator's
         """Return the output's bounds, from those of its inputs and its scalars; by default the least of these."""
-        return {"": min(least(one.values()) for one in clocks)}
+        return {"": min(least(by_writer.values()) for by_writer in clocks)}
 
     def link(self, n: int) -> Link:
         """Return which rows of its n-th input may have contributed to one of its rows; by default all of them."""
@@ -155,12 +155,12 @@ class Operator(ABC):
         names = [name for name in self.emits().names if name in below.names]
         return named([(name, name) for name in (*names, *ours)])
 
-    def made_from(self, n: int, column: str) -> Made | None:
+    def made_from(self, n: int, column: str) -> Derivation | None:
         """Return the columns of its n-th input from which a column is made; ``None`` if any of them may contribute."""
-        mine, *others = self.inputs[n], *(one for number, one in enumerate(self.inputs) if number != n)
+        mine, *others = self.inputs[n], *(side for number, side in enumerate(self.inputs) if number != n)
         if column in mine.readable() or column in mine.emits().internals:
-            return Made((column,))
-        return Made(()) if any(column in one.readable() for one in others) else None
+            return Derivation((column,))
+        return Derivation(()) if any(column in side.readable() for side in others) else None
 
     def decided_by(self, n: int) -> Iterable[str] | None:
         """Return the columns of its n-th input that decide about rows; by default all that it reads."""
@@ -213,10 +213,10 @@ class Operator(ABC):
         """Return the columns that an operator above may read: visible ones, and hidden ones made for it."""
         return frozenset(self.emits().names)
 
-    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str] | None:  # noqa: ARG002 - the operator's
-        """Return the columns of its n-th input that it reads if ``asked`` are read from it.
+    def required_columns(self, n: int, wanted: Collection[str]) -> Iterable[str] | None:  # noqa: ARG002 - the operator's
+        """Return the columns of its n-th input that it reads if ``wanted`` are read from it.
 
-        ``None``: those of ``asked`` that it passes on, and those that its fields name.
+        ``None``: those of ``wanted`` that it passes on, and those that its fields name.
         """
         return None
 
@@ -234,7 +234,7 @@ class Operator(ABC):
 
     def may_fail_later(self) -> bool:
         """Return True if an expression that may fail is computed only when an operator above reads it."""
-        return not self.holds_results and any(one.may_fail_later() for one in self.inputs)
+        return not self.holds_results and any(child.may_fail_later() for child in self.inputs)
 
     def null_at_first(self, name: str) -> bool:
         """Return True if a column may be NULL only in the first rows: it comes from a window that is empty there."""
@@ -259,7 +259,7 @@ class Operator(ABC):
 
     def opens_events(self) -> bool:
         """Return True if each event first comes without an end, as those of edges do."""
-        return any(one.opens_events() for one in self.inputs)
+        return any(child.opens_events() for child in self.inputs)
 
     def gives_groups(self) -> bool:
         """Return True if its rows are groups as `finishes_groups` defines them."""

@@ -37,8 +37,8 @@ class Control:
     def stored(self) -> dict[str, Any]:
         """Return the scalars for the journal."""
         first = type(self)()
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in found.items() if value != getattr(first, name)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value != getattr(first, name)}
 
 
 @dataclass(frozen=True)

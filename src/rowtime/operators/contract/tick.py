@@ -101,7 +101,7 @@ class Tick(Protocol):
         """Return the names of its columns in the files of a sink that takes them over; of events ``__t`` to ``__e``."""
         ...
 
-    def asked_changes(self, node: Operator) -> bool:
+    def shows_each_change(self, node: Operator) -> bool:
         """Return True if an operator above needs each change of its events, and not only the state after a tick."""
         ...
 

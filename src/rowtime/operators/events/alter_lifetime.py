@@ -90,7 +90,7 @@ class AlterLifetime(Unary):
         """Return start and end as BIGINT expressions; an event without an end stays so, unless it gets one."""
         by, offset = self.by, self.offset
         until = f"unix_micros({NEW_END})" if self.computed else f"{BEGINS} + {by}L"
-        known = {
+        times_by_kind = {
             "TO_POINT": (BEGINS, f"{BEGINS} + 1"),
             "POINT_AT_END": (STOP, f"IF({STOP} < {END}L, {STOP} + 1, {STOP})"),
             "ALTER_DURATION": (BEGINS, f"coalesce({until}, {END}L)" if self.computed else until),
@@ -103,7 +103,7 @@ class AlterLifetime(Unary):
                 _finite(f"{STOP} + pmod({offset}L - {STOP}, {by}L)"),
             ),
         }
-        return known[self.how]
+        return times_by_kind[self.how]
 
 
 def _finite(end: str) -> str:

@@ -17,7 +17,7 @@ from sqlglot import exp
 from rowtime.core.columns import CHANGED_BY, DUE, LEFT_EVENT, MET, RIGHT_EVENT, STOP, VERSION, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import conjuncts
-from rowtime.operators.contract import Column, Delta, Link, Made, Operator, Pairs, Shape, Tick, named, quoted
+from rowtime.operators.contract import Column, Delta, Derivation, Link, Operator, Pairs, Shape, Tick, named, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import Kept, StateNote
@@ -73,21 +73,21 @@ class AntiJoin(OfEvents):
             return Link(names, meets=OVERLAPS, narrows="meet")
         return Link(self._equated(), meets=TOUCHES, narrows="meet")
 
-    def made_from(self, n: int, column: str) -> Made | None:
+    def made_from(self, n: int, column: str) -> Derivation | None:
         """Return the left column with this name here; any column of the right side may contribute."""
         olds = [old for old, new in self._renamed(0) if new == column]
-        return super().made_from(n, column) if not olds else Made(olds) if n == 0 else None
+        return super().made_from(n, column) if not olds else Derivation(olds) if n == 0 else None
 
     def _equated(self) -> Pairs:
         """Return the equations of its condition between a column of each side."""
         left, right = set(self.names[0]), dict(zip(self.names[1], self.right.emits().names, strict=True))
-        found: list[tuple[str, str]] = []
+        pairs: list[tuple[str, str]] = []
         for part in conjuncts(self.on):
             sides = (part.left.unnest(), part.right.unnest()) if isinstance(part, exp.EQ) else ()
             for one, other in (sides, sides[::-1]) if sides else ():
                 if isinstance(one, exp.Column) and one.name in left and isinstance(other, exp.Column):
-                    found += [(quoted(one.name), quoted(right[other.name]))] if other.name in right else []
-        return tuple(found)
+                    pairs += [(quoted(one.name), quoted(right[other.name]))] if other.name in right else []
+        return tuple(pairs)
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """Return the columns of each input, under their new names, side by side."""
@@ -109,7 +109,7 @@ class AntiJoin(OfEvents):
             if delta.rows is not None:
                 kept[n].add(self._side(n, delta.rows), delta.count)
         rows = None
-        left, right = (one.between(before if n == 0 else BEGINNING, END) for n, one in enumerate(kept))
+        left, right = (log.between(before if n == 0 else BEGINNING, END) for n, log in enumerate(kept))
         if bound > before and left is not None:
             rows = self._changes(tick, left, right, (before, bound))
         tick.remember(self, bound=bound)
@@ -135,11 +135,11 @@ class AntiJoin(OfEvents):
         old = went.between(BEGINNING, END)
         gone = None if old is None else old.selectExpr(*map(quoted, names), "__x", f"{END}L AS {STOP}", WEIGHT)
         tick.describe(self, "what no right event covers")
-        found = revised(tick, self, names, pieces, gone)
+        changes = revised(tick, self, names, pieces, gone)
         if span[1] < END:
-            went.add(found.where(f"{STOP} >= {END}L").select(*map(quoted, names), "__x", WEIGHT, DUE), None)
+            went.add(changes.where(f"{STOP} >= {END}L").select(*map(quoted, names), "__x", WEIGHT, DUE), None)
         went.forget(span[1], [*names, "__x"])
-        return found.selectExpr(*map(quoted, names), *made("__x", STOP, WEIGHT))
+        return changes.selectExpr(*map(quoted, names), *made("__x", STOP, WEIGHT))
 
     def _pieces(self, tick: Tick, left: DataFrame, right: DataFrame | None, span: tuple[int, int]) -> DataFrame:
         """Return, for each left event that has not ended, the gaps between the right events that cover it."""
@@ -151,9 +151,9 @@ class AntiJoin(OfEvents):
             others = netted(right.drop(DUE), self._identity(1)).where(f"__rs < {bound}L").drop(WEIGHT)
             met = alive.join(others, self.meeting(tick), "inner").select(*map(quoted, covers.columns))
             covers = covers.unionByName(met)
-        found = gaps(covers, identity).where(f"__x < {bound}L AND __rs >= {before}L")
+        pieces = gaps(covers, identity).where(f"__x < {bound}L AND __rs >= {before}L")
         until = f"IF(__rs < {bound}L, __rs, {END}L) AS {STOP}"
-        return found.selectExpr(*map(quoted, self.names[0]), "__x", until, WEIGHT)
+        return pieces.selectExpr(*map(quoted, self.names[0]), "__x", until, WEIGHT)
 
     def meeting(self, tick: Tick) -> Condition:
         """Return the condition that a right event covers a left one."""
@@ -183,7 +183,7 @@ class SpeculativeAntiJoin(AntiJoin):
         """Return the uncovered pieces of left events after each new change."""
         clocks, before, bound = advanced(tick, self, deltas)
         kept = [WeightedLog(tick, self, "left"), WeightedLog(tick, self, "right")]
-        old = [self._old(n, one.between(before if n == 0 else BEGINNING, END)) for n, one in enumerate(kept)]
+        old = [self._old(n, log.between(before if n == 0 else BEGINNING, END)) for n, log in enumerate(kept)]
         new: list[DataFrame | None] = [None, None]
         for n, delta in enumerate(deltas):
             written = [] if delta.rows is None else kept[n].add(self._side(n, delta.rows, self._changed), delta.count)

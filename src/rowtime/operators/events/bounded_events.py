@@ -37,15 +37,15 @@ class BoundedEvents(GatedRows):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Judge the rows by the bounds before them, and turn accepted ones into weighted rows."""
-        delta, made = deltas[0], None
+        delta, events = deltas[0], None
         if delta.rows is not None:
             # Bounds of its own writers are ignored.
             counted = delta.rows.where(f"{GIVEN} IS NULL OR {ORIGIN[0]} LIKE '{prefix(1)}%'")
             rows = self.gate.timed(counted.selectExpr(*self._read()))
             before = {"": tick.control(self).bound}
             items = collected_items(tick, self, rows, in_band=True)
-            made = self._passed(tick, delta, rows, items, Intake(None), before)
-        return self._given(tick, delta, made)
+            events = self._passed(tick, delta, rows, items, Intake(None), before)
+        return self._given(tick, delta, events)
 
     def _read(self) -> list[str]:
         names = [quoted(column.name) for column in self.columns]

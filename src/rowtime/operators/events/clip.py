@@ -112,9 +112,9 @@ class Clip(Binary):
 
     def _open_of(self, rows: DataFrame, was: DataFrame) -> DataFrame:
         identity = [*self._names, "__ls"]
-        found = netted(was, identity).selectExpr(*(f"{quoted(name)} AS __o{n}" for n, name in enumerate(identity)))
+        ended = netted(was, identity).selectExpr(*(f"{quoted(name)} AS __o{n}" for n, name in enumerate(identity)))
         same = " AND ".join(f"{quoted(name)} <=> __o{n}" for n, name in enumerate(identity))
-        return rows.join(found, F.expr(same), "left_semi")
+        return rows.join(ended, F.expr(same), "left_semi")
 
     # -- output -----------------------------------------------------------------------
 
@@ -141,8 +141,8 @@ class Clip(Binary):
         )
         tick.describe(self, "cut events")
         routes = {"merged": (0, [*names, STOP, WEIGHT, DUE]), "left": (1, [*names, "__le", WEIGHT, DUE])}
-        found = routed(tick, self, results.unionByName(gone), routes, None)["merged"]
-        rows = found if found is not None else results.where("false")
+        merged = routed(tick, self, results.unionByName(gone), routes, None)["merged"]
+        rows = merged if merged is not None else results.where("false")
         return rows.selectExpr(*self._quoted, *made("__ls", STOP, WEIGHT))
 
     def _cut(self, tick: Tick, events: DataFrame, cuts: DataFrame | None, bound: int) -> DataFrame:

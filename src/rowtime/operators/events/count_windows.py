@@ -198,14 +198,14 @@ class SpeculativeCountWindows(CountWindows):
         keys, groups = [key.sql for key in self.keys], [*self.key_names, *VERSION]
         changes = new.drop(DUE).selectExpr("*", *keys)
         versions = versions_of(changes, self.key_names)
-        known = [one.drop(DUE, CHANGED_BY, MET).selectExpr("*", *BEFORE, *keys) for one in old if one is not None]
-        events = reduce(lambda one, other: one.unionByName(other), known, changes)
+        before = [one.drop(DUE, CHANGED_BY, MET).selectExpr("*", *BEFORE, *keys) for one in old if one is not None]
+        events = reduce(lambda one, other: one.unionByName(other), before, changes)
         alive = as_of(events, versions, self.key_names, [*self.identity, *self.key_names])
         ranked, times = (
             self._ranked(alive, groups),
             (f"{LAST_START} AS __x", f"{LAST_START} + 1 AS {STOP}", f"1L AS {WEIGHT}"),
         )
         if tick.trying:
-            found = tried_groups(self, self._each(ranked), [*groups, FIRST_RANK], [LAST])
-            return changed(tick, self, found.selectExpr(*self.item_names, *VERSION, *times, BROKEN))
+            results = tried_groups(self, self._each(ranked), [*groups, FIRST_RANK], [LAST])
+            return changed(tick, self, results.selectExpr(*self.item_names, *VERSION, *times, BROKEN))
         return changed(tick, self, self.selected(self._windowed(ranked, groups), [*VERSION, *times]))

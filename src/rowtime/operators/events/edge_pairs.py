@@ -50,9 +50,9 @@ def changes_of(edges: DataFrame, payload: Sequence[str], *, each: bool = True) -
     these edges also comes as open; otherwise it comes once, with its end.
     """
     if is_local(edges) and all(_plain(kind) for name, kind in edges.fields if name in payload):
-        made = _changes_here(edges, payload, each=each)
-        if made is not None:
-            return made
+        local_changes = _changes_here(edges, payload, each=each)
+        if local_changes is not None:
+            return local_changes
     return _changes(_queued(edges, payload), payload, each=each)
 
 
@@ -71,27 +71,29 @@ def _changes_here(edges: LocalFrame, payload: Sequence[str], *, each: bool) -> D
         return None
     keys = [compact(edges.column(name).combine_chunks()) for name in (WRITER, *payload, AS_GIVEN)]
     kinds, fresh, positions, starts, stops = (column.to_numpy() for column in columns)
-    found = paired(keys, positions, kinds == START_EDGE)
-    new, ended = fresh[found.starts] == 1, found.ends >= 0
+    pairs = paired(keys, positions, kinds == START_EDGE)
+    new, ended = fresh[pairs.starts] == 1, pairs.ends >= 0
     is_known = np.full(len(new), each) | ~(new & ended)  # whether an event was known as open, or is now
-    began, back = found.starts[new & is_known], ended & is_known
-    went, by = found.starts[ended], found.ends[ended]
+    began, back = pairs.starts[new & is_known], ended & is_known
+    went, by = pairs.starts[ended], pairs.ends[ended]
     lasted = stops[by] > starts[went]
-    left, over = found.starts[new & ~ended], ended & ~new
+    left, over = pairs.starts[new & ~ended], ended & ~new
     parts = [  # the rows to report, what changed them, the route, the weight, whether the event has ended
         (began, began, COMPLETE, 1, False),
-        (found.starts[back], found.ends[back], COMPLETE, -1, False),
+        (pairs.starts[back], pairs.ends[back], COMPLETE, -1, False),
         (went[lasted], by[lasted], COMPLETE, 1, True),
         (left, left, OPEN, 1, False),
-        (found.starts[over], found.ends[over], OPEN, -1, False),
-        (found.lost, found.lost, UNMATCHED, 0, True),
+        (pairs.starts[over], pairs.ends[over], OPEN, -1, False),
+        (pairs.lost, pairs.lost, UNMATCHED, 0, True),
     ]
     of, changed = (np.concatenate([part[n] for part in parts]) for n in (0, 1))
-    route, weight, known = (np.repeat([part[n] for part in parts], [len(part[0]) for part in parts]) for n in (2, 3, 4))
+    route, weight, ends_known = (
+        np.repeat([part[n] for part in parts], [len(part[0]) for part in parts]) for n in (2, 3, 4)
+    )
     numbers = {
         STARTED_AT: positions[of],
         ROUTE: route.astype(np.int32),
-        STOP: np.where(known, stops[changed], END),
+        STOP: np.where(ends_known, stops[changed], END),
         WEIGHT: weight.astype(np.int64),
         CHANGED_BY: positions[changed],
         MET: edges.column(MET).take(pa.array(changed)).combine_chunks(),
@@ -149,7 +151,9 @@ def _changes(edges: DataFrame, payload: Sequence[str], *, each: bool) -> DataFra
         f"CASE {' '.join(f'WHEN __i = {n}L THEN {text}' for n, text in enumerate(texts))} END"
         for texts in zip(*rows, strict=True)
     )
-    made = [f"{value} AS {name}" for value, name in zip(values, (ROUTE, STOP, WEIGHT, CHANGED_BY, MET), strict=True)]
+    named_values = [
+        f"{value} AS {name}" for value, name in zip(values, (ROUTE, STOP, WEIGHT, CHANGED_BY, MET), strict=True)
+    ]
     changes = pairs.selectExpr("*", f"explode(sequence(0L, {len(rows) - 1}L)) AS __i").where(when)
     return changes.selectExpr(
         *map(quoted, payload),
@@ -157,6 +161,6 @@ def _changes(edges: DataFrame, payload: Sequence[str], *, each: bool) -> DataFra
         AS_GIVEN,
         START,
         f"coalesce({STARTED_AT}, __ep) AS {STARTED_AT}",
-        *made,
+        *named_values,
         f"{ALWAYS}L AS {DUE}",
     )

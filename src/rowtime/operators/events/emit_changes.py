@@ -97,10 +97,10 @@ _NET = (
 def _changes() -> str:
     """Return an event that is shortened as one retraction; others are retracted to their start, or added."""
     shortened = "size(__net) = 2 AND __net[0].d = 1 AND __net[1].d = -1"
-    one = "array(struct('retract' AS what, __net[1].e AS e, __net[0].e AS later))"
+    single = "array(struct('retract' AS what, __net[1].e AS e, __net[0].e AS later))"
     kinds = f"IF(x.d < 0, 'retract', 'insert') AS what, x.e AS e, IF(x.d < 0, {BEGINS}, NULL) AS later"
     each = f"flatten(transform(__net, x -> array_repeat(struct({kinds}), CAST(abs(x.d) AS INT))))"
-    return f"IF({shortened}, {one}, {each})"
+    return f"IF({shortened}, {single}, {each})"
 
 
 def _time(micros: str) -> str:

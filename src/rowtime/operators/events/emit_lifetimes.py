@@ -91,8 +91,8 @@ class EmitLifetimes(Unary):
         # Windows that end at the bound itself have all been emitted, before those that begin there.
         released = self.form == "EDGES" and below.lasts > 0
         single = below.single and not released
-        made = Shape(columns, order=order, extra=extra, placed=below.placed, single=single, unmerged=True)
-        return replace(made, released=released)
+        shape = Shape(columns, order=order, extra=extra, placed=below.placed, single=single, unmerged=True)
+        return replace(shape, released=released)
 
     def promises(self, clocks: Sequence[Clocks], control: NotFinal) -> Clocks:
         """Return the input's bounds; for ends, plus the least duration; in full order, the least start still held.
@@ -138,14 +138,14 @@ class EmitLifetimes(Unary):
         rows_each = 2 if self.form == "EDGES" else 1
         count = None if delta.count is None else (rows_each * delta.count + kept.count(before, bound))
         released = self._released_here(tick, delta, kept, (before, bound), count)
-        made = tuple(self._released(tick, delta, kept, (before, bound), count) if released is None else released)
+        final = tuple(self._released(tick, delta, kept, (before, bound), count) if released is None else released)
         tick.remember(self, bound=bound)
         kept.forget(bound, [*self._identity])
         self._hold(tick, kept, bound)
         clocks = self.promises([delta.clocks], tick.control(self))
         if tick.adopted_as(self) is not None:
-            return Delta(None, clocks, files=(*delta.final, *made))
-        return Delta(self._rows(tick.segments(self, "complete").read(made)) if made else None, clocks, count)
+            return Delta(None, clocks, files=(*delta.final, *final))
+        return Delta(self._rows(tick.segments(self, "complete").read(final)) if final else None, clocks, count)
 
     def _released_here(
         self, tick: Tick, delta: Delta, kept: WeightedLog, span: tuple[int, int], count: int | None
@@ -274,9 +274,9 @@ class EmitLifetimes(Unary):
         if not self.fully:
             return
         rows = kept.between(bound, END)
-        found = (
+        least_starts = (
             []
             if rows is None
             else netted(rows, self._identity).groupBy(WRITER).agg({START: "min"}).toArrow().to_pylist()
         )
-        tick.remember(self, held={row[WRITER]: row[f"min({START})"] for row in found})
+        tick.remember(self, held={row[WRITER]: row[f"min({START})"] for row in least_starts})

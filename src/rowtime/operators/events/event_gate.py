@@ -164,28 +164,28 @@ class EventGate:
         bounds: dict[str, list[tuple[int, int]]] = {}
         for writer, position, at in intake.bounds:
             bounds.setdefault(writer, []).append((position, at))
-        found = {}
+        verdicts = {}
         for writer, mine in by_writer(items):
             given = bounds.get(writer, [])
             inside = mine.filter(pc.is_valid(mine["b"]))
             given += zip(inside[POSITION].to_pylist(), inside["b"].to_pylist(), strict=True)
             rows = mine.filter(pc.is_null(mine["b"])) if inside.num_rows else mine
             highest, count = marks.get(writer, (BEGINNING, 0))
-            known = Mark(before.get(writer, BEGINNING), highest, count)
+            mark = Mark(before.get(writer, BEGINNING), highest, count)
             # Re-admitted rows have been judged by the guard, against the time of the other rows.
             shape = self.shape if writer != READMITTED else replace(self.shape, beyond=None)
-            judgement = judge(shape, known, items_of(rows), given, ordered=ordered)
+            judgement = judge(shape, mark, items_of(rows), given, ordered=ordered)
             marks[writer] = [judgement.mark.highest, judgement.mark.rows]
             if rows.num_rows and self.shape.generates:
                 poison = raised(
                     jumps.pop(writer, None), rows[POSITION].to_numpy(), judgement.risen, judgement.reasons == LATE
                 )
                 jumps.update({} if poison is None else {writer: poison})
-            found[writer] = Judged(rows, judgement)
+            verdicts[writer] = Judged(rows, judgement)
         # The distance is needed for the re-admission of early events.
         early = control.early if self.shape.beyond is None else self.shape.beyond
         tick.remember(self.node, early=early, marks=marks, raised=jumps)
-        return found
+        return verdicts
 
     def _noted(self, tick: Tick, rows: DataFrame, judged: Mapping[str, Judged]) -> DataFrame:
         """Return rows with their adjusted start, and the bound when they came."""
@@ -244,16 +244,18 @@ class EventGate:
             "open": (OPEN, self._open.columns or ()),
             "merged": (UNMATCHED, [WRITER, STARTED_AT, MET]),
         }
-        made = routed(tick, self.node, changes_of(every, payload, each=tick.asked_changes(self.node)), routes, total)
-        self._unmatched(tick, rows, made["merged"])
+        written = routed(
+            tick, self.node, changes_of(every, payload, each=tick.shows_each_change(self.node)), routes, total
+        )
+        self._unmatched(tick, rows, written["merged"])
         open_ones.forget(BEGINNING, state)
-        found = made["complete"]
-        return None if found is None else self._events(found, f"{STARTED_AT} AS {POSITION}", WEIGHT, CHANGED_BY)
+        complete = written["complete"]
+        return None if complete is None else self._events(complete, f"{STARTED_AT} AS {POSITION}", WEIGHT, CHANGED_BY)
 
-    def _unmatched(self, tick: Tick, rows: DataFrame, found: DataFrame | None) -> None:
-        if found is None:
+    def _unmatched(self, tick: Tick, rows: DataFrame, merged: DataFrame | None) -> None:
+        if merged is None:
             return
-        listed = found.selectExpr(
+        listed = merged.selectExpr(
             WRITER, f"{STARTED_AT} AS {POSITION}", "'UNMATCHED_EDGE' AS reason", f"{MET} AS mark"
         ).toArrow()
         counts = {"in": 0, "accepted": -listed.num_rows, "UNMATCHED_EDGE": listed.num_rows}
@@ -280,8 +282,8 @@ def collected_items(
         f"coalesce({AS_GIVEN}, {BEGINNING}L) AS s",
         f"coalesce({STOP}, {BEGINNING}L) AS e",
     ]
-    found = rows.selectExpr(*columns, f"{bad} AS bad", f"{bound} AS b").toArrow()
-    return found.sort_by([(WRITER, "ascending"), (POSITION, "ascending")])
+    items = rows.selectExpr(*columns, f"{bad} AS bad", f"{bound} AS b").toArrow()
+    return items.sort_by([(WRITER, "ascending"), (POSITION, "ascending")])
 
 
 def items_of(rows: pa.Table) -> Items:
@@ -294,8 +296,8 @@ def _together(judged: Mapping[str, Judged]) -> pa.Table:
 
 
 def _all(arrays: Iterable[np.ndarray]) -> np.ndarray:
-    found = [*arrays]
-    return np.concatenate(found) if found else np.zeros(0, np.int64)
+    parts = [*arrays]
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
 def _verdict(judged: Mapping[str, Judged]) -> tuple[Verdict, pa.Table]:

@@ -48,8 +48,8 @@ class EventGroups(Groups, Unary):
 
     def selected(self, groups: DataFrame, times: Sequence[str]) -> DataFrame:
         """Return the select list over groups that satisfy HAVING, with columns for their times."""
-        found = groups if self.having is None else groups.where(to_spark(self.having))
-        return found.selectExpr(*(item.sql for item in self.items), *times)
+        passing = groups if self.having is None else groups.where(to_spark(self.having))
+        return passing.selectExpr(*(item.sql for item in self.items), *times)
 
     @property
     def item_names(self) -> list[str]:

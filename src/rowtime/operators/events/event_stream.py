@@ -87,22 +87,22 @@ class EventStream(Stream):
         # Neither rows nor their arrival say what will come: only bounds do.
         intake = replace(tick.intake(self), shown={}, arrived={})
         before, _ = self._welcome(tick, intake)
-        marks, made, peek = self._bounded(before, intake), None, None
+        marks, events, peek = self._bounded(before, intake), None, None
         if intake.rows is not None:
             rows = self.gate.timed(self._checked(intake.rows, intake))
             peeked = self._peeked_items(intake)
             items = collected_items(tick, self, rows, in_band=intake.in_band) if peeked is None else peeked
             judged = self.gate.judged(tick, items, intake, before, ordered=not self.batched)
-            made, edged = self.gate.made(tick, rows, judged, intake.count)
+            events, edged = self.gate.made(tick, rows, judged, intake.count)
             plain = not (edged or intake.in_band or intake.decodes or self.demands)
             peek = self._peek(intake.peek, judged) if plain and intake.peek is not None else None
-            shown = {writer: found.judgement.mark.bound for writer, found in judged.items()}
+            shown = {writer: verdict.judgement.mark.bound for writer, verdict in judged.items()}
             marks = self._bounded({**before, **shown}, intake)
         self._settle(tick, intake, marks)
         clocks = self.promises([], tick.control(self))
         if least(clocks.values()) >= END:
             tick.segments(self, "open").forget(END)
-        return Delta(made, clocks, self.gate.most(intake.count), peek=peek)
+        return Delta(events, clocks, self.gate.most(intake.count), peek=peek)
 
     def _peek(self, source: Peek, judged: Mapping[str, Judged]) -> Peek:
         """Return columns of the events, `ROWTIME`, `STOP` and `WEIGHT` among them, without a job."""

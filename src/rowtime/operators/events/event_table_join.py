@@ -63,11 +63,11 @@ class EventTableJoin(TableJoin):
         rows = delta.rows.selectExpr(*names, *made(BEGINS, STOP, WEIGHT, CHANGED_BY, MET))
         return Delta(rows, clocks, delta.count)
 
-    def _tried(self, tick: Tick, rows: DataFrame, known: DataFrame) -> DataFrame:
+    def _tried(self, tick: Tick, rows: DataFrame, table: DataFrame) -> DataFrame:
         """Return the events to emit; pairs whose condition cannot be computed are refused, each once."""
         equal, others = sorted_out(self.on, self._types(tick))
         met = F.expr(" AND ".join(["true", *equal]))
-        pairs = rows.join(known, met, "inner")
+        pairs = rows.join(table, met, "inner")
         refuse_events(tick, self, judged(pairs, others, {}, [], pairs.columns), numbered=self.numbered)
         how = self.alone or ("left" if self.outer else "inner")
-        return rows.join(known, met & holds(rows.sparkSession, others), how)
+        return rows.join(table, met & holds(rows.sparkSession, others), how)

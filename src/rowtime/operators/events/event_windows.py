@@ -70,9 +70,9 @@ def in_snapshots(events: DataFrame, start: str, by: Sequence[str]) -> DataFrame:
     )
     same = "".join(f" AND {name} <=> __g{n}" for n, name in enumerate(by))
     hidden = [f"__g{n}" for n in range(len(by))]
-    found = events
+    bounded = events
     for time, number in ((start, "__first"), (STOP, "__last")):
-        found = found.join(times, F.expr(f"{time} = {SNAPSHOT_AT}{same}")).withColumnRenamed("__n0", number)
-        found = found.drop(SNAPSHOT_AT, NEXT_SNAPSHOT, *hidden)
-    each = found.selectExpr("*", "explode(sequence(__first, __last - 1)) AS __snapshot").drop("__first", "__last")
+        bounded = bounded.join(times, F.expr(f"{time} = {SNAPSHOT_AT}{same}")).withColumnRenamed("__n0", number)
+        bounded = bounded.drop(SNAPSHOT_AT, NEXT_SNAPSHOT, *hidden)
+    each = bounded.selectExpr("*", "explode(sequence(__first, __last - 1)) AS __snapshot").drop("__first", "__last")
     return each.join(times, F.expr(f"__snapshot = __n0{same}")).drop("__snapshot", "__n0", *hidden)

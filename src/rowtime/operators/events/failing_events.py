@@ -64,15 +64,15 @@ def fitting(tick: Tick, node: EventGroups, delta: Delta) -> Delta:
 
     This is checked when they come, so that refusals do not depend on when a window is due.
     """
-    asked = _asked(node, in_windows=False)
-    if delta.rows is None or not asked:
+    expressions = _first_expressions(node, in_windows=False)
+    if delta.rows is None or not expressions:
         return delta
     if not tick.trying:
-        return replace(delta, rows=all_computed(delta.rows, [text for text, _ in asked]), **_UNREAD)
+        return replace(delta, rows=all_computed(delta.rows, [text for text, _ in expressions]), **_UNREAD)
     shape = node.inputs[0].emits()
     values = {name: quoted(name) for name in shape.names}
-    found = judged(delta.rows, [], values, asked, [name for name in shape.internals if name not in values])
-    return replace(delta, rows=refuse_events(tick, node, found, numbered=node.numbered), **_UNREAD)
+    attempts = judged(delta.rows, [], values, expressions, [name for name in shape.internals if name not in values])
+    return replace(delta, rows=refuse_events(tick, node, attempts, numbered=node.numbered), **_UNREAD)
 
 
 _UNREAD: dict[str, Any] = {"peek": None, "files": None, "timeline": None}
@@ -83,26 +83,26 @@ def fitting_in_windows(tick: Tick, node: EventGroups, each: DataFrame, *, new: b
 
     Such an event is still in its other windows. It is refused once for each window in which it fails, if it is ``new``.
     """
-    asked = _asked(node, in_windows=True)
-    if not asked:
+    expressions = _first_expressions(node, in_windows=True)
+    if not expressions:
         return each
     if not tick.trying:
-        return all_computed(each, [text for text, _ in asked])
-    found = judged(each, [], {}, asked, each.columns)
+        return all_computed(each, [text for text, _ in expressions])
+    attempts = judged(each, [], {}, expressions, each.columns)
     if new:
-        placed = found.selectExpr("*", f"{instant(START)} AS {ROWTIME}", f"'' AS {WRITER}", f"0L AS {POSITION}")
+        placed = attempts.selectExpr("*", f"{instant(START)} AS {ROWTIME}", f"'' AS {WRITER}", f"0L AS {POSITION}")
         refuse_events(tick, node, placed, numbered=node.numbered, more=[WINDOW_END])
-    return found.where(f"{BROKEN} IS NULL").drop(BROKEN)
+    return attempts.where(f"{BROKEN} IS NULL").drop(BROKEN)
 
 
-def _asked(node: EventGroups, *, in_windows: bool) -> list[NamedSql]:
+def _first_expressions(node: EventGroups, *, in_windows: bool) -> list[NamedSql]:
     """Return the expressions computed for each event: those that depend on its window, or the others."""
-    found = []
+    expressions = []
     for part in node.computed_first():
         depends = any(column.name in (LIFETIME_START, LIFETIME_END) for column in part.find_all(exp.Column))
         if depends == in_windows and not isinstance(part, exp.Column):
-            found.append((to_spark(part), in_words(part)))
-    return found
+            expressions.append((to_spark(part), in_words(part)))
+    return expressions
 
 
 def results(  # noqa: PLR0913 - the rows, the groups, and the columns
@@ -136,10 +136,10 @@ def tried(node: EventGroups, groups: DataFrame, beyond: Sequence[NamedSql]) -> D
     return judged(groups, tests, values, demands, ours, beyond)
 
 
-def refused(tick: Tick, node: EventGroups, found: DataFrame, times: Sequence[str]) -> DataFrame:
+def refused(tick: Tick, node: EventGroups, attempts: DataFrame, times: Sequence[str]) -> DataFrame:
     """Return the groups of `tried` as events, without those that cannot be computed."""
     values = [quoted(item.column.name) for item in node.items]
-    return refuse_events(tick, node, found.selectExpr(*values, *times, BROKEN))
+    return refuse_events(tick, node, attempts.selectExpr(*values, *times, BROKEN))
 
 
 def changed(tick: Tick, node: EventGroups, results: DataFrame) -> DataFrame:

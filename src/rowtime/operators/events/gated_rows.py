@@ -71,14 +71,14 @@ class GatedRows(Unary):
     ) -> DataFrame | None:
         """Return the accepted ones of timed rows, as weighted rows; the bound rises to what they have shown."""
         judged = self.gate.judged(tick, items, intake, before)
-        made, _ = self.gate.made(tick, rows, judged, delta.count)
+        events, _ = self.gate.made(tick, rows, judged, delta.count)
         bound = tick.control(self).bound
-        tick.remember(self, bound=max([bound, *(found.judgement.mark.bound for found in judged.values())]))
-        return made
+        tick.remember(self, bound=max([bound, *(verdict.judgement.mark.bound for verdict in judged.values())]))
+        return events
 
-    def _given(self, tick: Tick, delta: Delta, made: DataFrame | None) -> Delta:
+    def _given(self, tick: Tick, delta: Delta, events: DataFrame | None) -> Delta:
         """Return the events of a tick; once the stream has ended, no event is open any more."""
         clocks = self.promises([delta.clocks], tick.control(self))
         if clocks[""] >= END:
             tick.segments(self, "open").forget(END)
-        return Delta(made, clocks, self.gate.most(delta.count))
+        return Delta(events, clocks, self.gate.most(delta.count))

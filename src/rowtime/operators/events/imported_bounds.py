@@ -31,7 +31,7 @@ _TIMES = dict.fromkeys((POSITION, "k", "s", "e", "b", "at"), pa.int64())
 _NO_ITEMS = pa.schema({WRITER: pa.string(), **_TIMES, "bad": pa.bool_(), "timed": pa.bool_()}).empty_table()
 
 
-class _Known(NamedTuple):
+class _WriterState(NamedTuple):
     """What a writer of the other stream has shown; times in µs. ``timed``: it gives rowtimes to its rows."""
 
     bound: int = BEGINNING
@@ -45,10 +45,10 @@ class _Known(NamedTuple):
 class Imported(Control):
     """The state of the other stream; clocks are times of arrival, all in µs UTC.
 
-    ``writers``: by writer that is present, what it has shown (`_Known`). ``away``: by writer that has left, its clock,
-    until it is back. ``bounds``: by writer that holds the stream, its bound. ``pending``: [clock, writer, position,
-    bound] of bounds above the least clock, until that passes them. ``shown``: the greatest clock of any writer.
-    ``clock``: the least clock of those present, which is promised. ``said``: the greatest bound of any writer.
+    ``writers``: by writer that is present, what it has shown (`_WriterState`). ``away``: by writer that has left, its
+    clock, until it is back. ``bounds``: by writer that holds the stream, its bound. ``pending``: [clock, writer,
+    position, bound] of bounds above the least clock, until that passes them. ``shown``: the greatest clock of any
+    writer. ``clock``: the least clock of those present, which is promised. ``said``: the greatest bound of any writer.
     ``bound``, ``sent``: the last emitted bound, and their number.
     """
 
@@ -67,7 +67,7 @@ class _Moving:
     """The scalars that a tick changes writer by writer."""
 
     def __init__(self, control: Imported) -> None:
-        self.writers = {writer: _Known(*known) for writer, known in control.writers.items()}
+        self.writers = {writer: _WriterState(*stored) for writer, stored in control.writers.items()}
         self.away, self.bounds = {**control.away}, {**control.bounds}
         self.pending, self.said, self.bound = [*control.pending], control.said, control.bound
 
@@ -79,14 +79,14 @@ class _Moving:
 
     def leave(self, writer: str, clock: int) -> None:
         """Mark a writer as left: it holds nothing after its items."""
-        known = self.writers.pop(writer)
-        self.away[writer] = known.clock
-        if known.bound < END:
-            self.pending.append([max(known.clock, clock), writer, END, END])
+        writer_state = self.writers.pop(writer)
+        self.away[writer] = writer_state.clock
+        if writer_state.bound < END:
+            self.pending.append([max(writer_state.clock, clock), writer, END, END])
 
     def risen(self, clock: int) -> list[tuple[int, int]]:
         """Return (clock, bound) wherever the least bound rose below the clock; an end is no bound of other writers."""
-        found = []
+        rises = []
         pending = sorted(self.pending, key=list)
         last = clock + (not self.writers)  # no other item can come at the clock
         due = [step for step in pending if step[0] < last]
@@ -100,8 +100,8 @@ class _Moving:
             low = least(self.bounds.values()) if self.bounds else self.said
             if self.bound < low < END:
                 self.bound = low
-                found.append((at, low))
-        return found
+                rises.append((at, low))
+        return rises
 
 
 @dataclass(frozen=True)
@@ -153,32 +153,32 @@ class ImportedBounds(Operator):
         """Return the bounds whose place in the merged order is certain."""
         intake, control = tick.intake(self.source), tick.control(self)
         moving = _Moving(control)
-        known = moving.writers
+        states = moving.writers
         starts, writers = tick.control(self.source).starts, [*intake.present, *intake.left]
         for writer in writers:
-            if writer not in known or writer in intake.joined:
-                known[writer] = _Known(starts.get(writer, BEGINNING))
+            if writer not in states or writer in intake.joined:
+                states[writer] = _WriterState(starts.get(writer, BEGINNING))
                 moving.come_back(writer)
-        for writer in known.keys() - set(writers):
+        for writer in states.keys() - set(writers):
             moving.leave(writer, control.clock)
         items, beside = self._items(tick, intake), self._bounds_beside(intake)
-        for writer in known:
-            moving.bounds.setdefault(writer, known[writer].bound)
+        for writer in states:
+            moving.bounds.setdefault(writer, states[writer].bound)
             if writer in items or writer in beside or intake.bound > BEGINNING:
                 mine = items.get(writer, _NO_ITEMS)
-                known[writer], steps = self._advanced(writer, known[writer], mine, beside.get(writer, ()), intake)
+                states[writer], steps = self._advanced(writer, states[writer], mine, beside.get(writer, ()), intake)
                 moving.pending += [[max(at, control.clock), *step] for at, *step in steps]
             elif writer in intake.arrived:
-                before = known[writer]
-                known[writer] = before._replace(clock=max(before.clock, intake.arrived[writer]))
-        shown = max([control.shown, *(one.clock for one in known.values())])
+                before = states[writer]
+                states[writer] = before._replace(clock=max(before.clock, intake.arrived[writer]))
+        shown = max([control.shown, *(state.clock for state in states.values())])
         for writer in intake.left:
             moving.leave(writer, control.clock)
         # Without any present writer, the greatest clock of all former ones is certain (semantics 2.6).
-        now = max(control.clock, least([one.clock for one in known.values()]) if known else shown)
+        now = max(control.clock, least([state.clock for state in states.values()]) if states else shown)
         risen = moving.risen(now)
         tick.remember(
-            self, writers=known, away=moving.away, bounds=moving.bounds, pending=moving.pending, said=moving.said,
+            self, writers=states, away=moving.away, bounds=moving.bounds, pending=moving.pending, said=moving.said,
             bound=moving.bound, shown=shown, clock=now, sent=control.sent + len(risen),
         )  # fmt: skip
         return Delta(self._rows(tick, control.sent, risen), {"": now}, len(risen))
@@ -193,16 +193,16 @@ class ImportedBounds(Operator):
 
     def _bounds_beside(self, intake: Intake) -> dict[str, list[tuple[int, int, int]]]:
         """Return (position, bound, arrival) of the bounds of each writer that are beside the rows."""
-        found: dict[str, list[tuple[int, int, int]]] = {}
+        by_writer: dict[str, list[tuple[int, int, int]]] = {}
         for writer, position, at in intake.bounds:
-            found.setdefault(writer, []).append((position, at, intake.sent.get((writer, position), BEGINNING)))
-        return found
+            by_writer.setdefault(writer, []).append((position, at, intake.sent.get((writer, position), BEGINNING)))
+        return by_writer
 
     def _advanced(
-        self, writer: str, known: _Known, items: pa.Table, beside: Sequence[tuple[int, int, int]], intake: Intake
-    ) -> tuple[_Known, list[list[Any]]]:
+        self, writer: str, state: _WriterState, items: pa.Table, beside: Sequence[tuple[int, int, int]], intake: Intake
+    ) -> tuple[_WriterState, list[list[Any]]]:
         """Return a writer's state after the tick, and where its bound rose."""
-        timed = known.timed or bool(pc.any(items["timed"]).as_py())
+        timed = state.timed or bool(pc.any(items["timed"]).as_py())
         inside = items.filter(pc.is_valid(items["b"]))
         given = [*beside, *zip(*(inside[name].to_pylist() for name in (POSITION, "b", "at")), strict=True)]
         if timed:  # a writer that gives arrival times gives none for bounds: they arrive with the row before them
@@ -210,11 +210,11 @@ class ImportedBounds(Operator):
         if intake.bound > BEGINNING:  # about the stream as a whole, after all that was read
             given.append((END - 1, intake.bound, BEGINNING))
         own = items.filter(pc.is_null(items["b"]))
-        mark = Mark(known.bound, known.highest, known.rows)
-        steps, mark, clock = advances(self.source.shape, mark, items_of(own), given, own["at"].to_numpy(), known.clock)
+        mark = Mark(state.bound, state.highest, state.rows)
+        steps, mark, clock = advances(self.source.shape, mark, items_of(own), given, own["at"].to_numpy(), state.clock)
         clock = END if mark.bound >= END else max(clock, intake.arrived.get(writer, BEGINNING))
         risen = [[at, writer, position, bound] for at, position, bound in steps]
-        return _Known(mark.bound, mark.highest, mark.rows, clock, timed), risen
+        return _WriterState(mark.bound, mark.highest, mark.rows, clock, timed), risen
 
     def _rows(self, tick: Tick, first: int, risen: Sequence[tuple[int, int]]) -> DataFrame | None:
         if not risen:
@@ -225,4 +225,4 @@ class ImportedBounds(Operator):
 
 def clocks_of(control: Imported) -> dict[str, int]:
     """Return the arrival clocks of the other stream's writers, from the operator's scalars."""
-    return {writer: _Known(*known).clock for writer, known in control.writers.items()}
+    return {writer: _WriterState(*stored).clock for writer, stored in control.writers.items()}

@@ -18,7 +18,19 @@ from rowtime.core.columns import BROKEN, CHANGED_BY, DUE, FRESH, LEFT_EVENT, MET
 from rowtime.core.time import END
 from rowtime.expr.conditions import columns_in
 from rowtime.frames.local import joined
-from rowtime.operators.contract import Binary, Column, DataFrame, Delta, Link, Made, Operator, Shape, Tick, UpTo, named
+from rowtime.operators.contract import (
+    Binary,
+    Column,
+    DataFrame,
+    Delta,
+    Derivation,
+    Link,
+    Operator,
+    Shape,
+    Tick,
+    UpTo,
+    named,
+)
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import Route, StateNote
 from rowtime.operators.contract.texts import passed
@@ -92,23 +104,23 @@ class LifetimeJoin(OfEvents):
         same = named(list(zip(self.names[n], self.inputs[n].emits().names, strict=True)))
         return Link(same, meets=OVERLAPS, narrows="meet")
 
-    def made_from(self, n: int, column: str) -> Made | None:
+    def made_from(self, n: int, column: str) -> Derivation | None:
         """Return the column of that name of its side."""
         olds = [old for old, new in self._renamed(n) if new == column]
-        return Made(olds) if any(column in side for side in self.names) else super().made_from(n, column)
+        return Derivation(olds) if any(column in side for side in self.names) else super().made_from(n, column)
 
     def decided_by(self, n: int) -> Iterable[str]:
         """Return the columns of its condition."""
-        asked = columns_in([self.on])
-        return [old for old, new in self._renamed(n) if new in asked]
+        columns = columns_in([self.on])
+        return [old for old, new in self._renamed(n) if new in columns]
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """Return the columns of each input, under their new names, side by side."""
-        return beside(rows, [(one, self._renamed(n)) for n, one in enumerate(self.inputs)])
+        return beside(rows, [(child, self._renamed(n)) for n, child in enumerate(self.inputs)])
 
     def opens_events(self) -> bool:
         """Return True if both do: a pair ends when one of its events does."""
-        return all(one.opens_events() for one in self.inputs)
+        return all(child.opens_events() for child in self.inputs)
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
         """Return the same operator: each pair comes with the later change."""
@@ -120,21 +132,21 @@ class LifetimeJoin(OfEvents):
         kept = [WeightedLog(tick, self, side) for side in SIDES]
         pairs = LifetimePairs(self, (tick.types(self.left), tick.types(self.right)))
         if self._fit(pairs, kept, deltas, before):
-            found = self._on_the_driver(tick, pairs, deltas, before, bound)
-            made = Delta(found.rows, clocks, found.count, peek=found.peek, final=found.final)
+            emitted = self._on_the_driver(tick, pairs, deltas, before, bound)
+            result = Delta(emitted.rows, clocks, emitted.count, peek=emitted.peek, final=emitted.final)
         else:
-            made = Delta(self._in_spark(tick, kept, deltas, before, bound), clocks)
+            result = Delta(self._in_spark(tick, kept, deltas, before, bound), clocks)
         tick.remember(self, bound=bound)
-        for n, one in enumerate(kept):
-            one.forget(bound, self._identity(n))
-        return made
+        for n, log in enumerate(kept):
+            log.forget(bound, self._identity(n))
+        return result
 
     def _fit(self, pairs: LifetimePairs, kept: Sequence[WeightedLog], deltas: Sequence[Delta], before: int) -> bool:
         """Return True if the driver finds the pairs: nothing is retracted and all rows fit."""
         counts = [0 if delta.rows is None else delta.count for delta in deltas]
         if self.versioned or None in counts or any(map(self._retracts, (0, 1))):
             return False
-        return pairs.fit([one.count(before, END) + (n or 0) for one, n in zip(kept, counts, strict=True)])
+        return pairs.fit([log.count(before, END) + (n or 0) for log, n in zip(kept, counts, strict=True)])
 
     def _on_the_driver(
         self, tick: Tick, pairs: LifetimePairs, deltas: Sequence[Delta], before: int, bound: int
@@ -143,11 +155,11 @@ class LifetimeJoin(OfEvents):
         sides = []
         for side, (n, delta) in zip(SIDES, enumerate(deltas), strict=True):
             segments, new = tick.segments(self, side), self._collected(tick, n, delta)
-            kept = pairs.known(segments.tables(segments.overlapping(before, END)), n, before)
+            kept = pairs.kept_rows(segments.tables(segments.overlapping(before, END)), n, before)
             if new is not None:
                 segments.add(pairs.kept(tick, side, new, bound))
             sides.append((kept, new))
-        return pairs.emitted(tick, pairs.found(*sides), bound)
+        return pairs.emitted(tick, pairs.pairs(*sides), bound)
 
     def _collected(self, tick: Tick, side: int, delta: Delta) -> pa.Table | None:
         """Return the new rows of a side, from their source's reader or from Spark."""
@@ -165,8 +177,8 @@ class LifetimeJoin(OfEvents):
     ) -> DataFrame | None:
         """Return the pairs if there are too many rows for the driver, or changes."""
         # Events that end up to the bound match nothing new.
-        old = [self._netted(n, one.between(before, END)) for n, one in enumerate(kept)]
-        few = sum(one.count(before, END) for one in kept) <= sum(delta.count or 0 for delta in deltas)
+        old = [self._netted(n, log.between(before, END)) for n, log in enumerate(kept)]
+        few = sum(log.count(before, END) for log in kept) <= sum(delta.count or 0 for delta in deltas)
         return self._pairs(tick, old, self._new(tick, deltas, bound), at_once=few)
 
     @property
@@ -182,13 +194,13 @@ class LifetimeJoin(OfEvents):
     def _new(self, tick: Tick, deltas: Sequence[Delta], bound: int) -> list[DataFrame | None]:
         """Return the new rows of both sides; keep those that are still alive."""
         rows = [self._side(n, delta) for n, delta in enumerate(deltas)]
-        cheap = {n: one for n, one in enumerate(rows) if one is not None and self._is_cheap(n)}
+        cheap = {n: side for n, side in enumerate(rows) if side is not None and self._is_cheap(n)}
         if cheap:
             counts = [deltas[n].count for n in cheap]
             self._keep(tick, cheap, None if None in counts else sum(n or 0 for n in counts), bound)
-        for n, one in enumerate(rows):
-            if one is not None and n not in cheap:
-                rows[n] = self._written(tick, n, one, deltas[n].count, bound)
+        for n, side in enumerate(rows):
+            if side is not None and n not in cheap:
+                rows[n] = self._written(tick, n, side, deltas[n].count, bound)
         return rows
 
     def _side(self, side: int, delta: Delta) -> DataFrame | None:
@@ -259,8 +271,8 @@ class LifetimeJoin(OfEvents):
             types = [kind for node in self.inputs for kind in tick.types(node)]
             equal, others = sorted_out(self.on, dict(zip((n for side in self.names for n in side), types, strict=True)))
             rows = left.join(right, F.expr(" AND ".join([f"({together})", *equal])), "inner")
-            found = judged(rows, others, {}, [], rows.columns)
-            return refuse_events(tick, self, found.selectExpr(*names, *times, BROKEN))
+            attempts = judged(rows, others, {}, [], rows.columns)
+            return refuse_events(tick, self, attempts.selectExpr(*names, *times, BROKEN))
         condition = f"({to_spark(self.on)}) AND {together}" if self.on is not None else together
         return joined(left, right, condition, "inner").selectExpr(*names, *times)
 

@@ -81,7 +81,7 @@ class LifetimePairs:
         known = all(kind for types in self.types for kind in types)
         return known and sum(n * width for n, width in zip(counts, widths, strict=True)) <= LARGEST
 
-    def known(self, tables: Sequence[pa.Table], side: int, before: int) -> pa.Table | None:
+    def kept_rows(self, tables: Sequence[pa.Table], side: int, before: int) -> pa.Table | None:
         """Return the kept rows of a side that a new row may match."""
         if not tables:
             return None
@@ -89,7 +89,7 @@ class LifetimePairs:
         rows = pa.concat_tables(in_utc(table.select(names)) for table in tables)
         return rows.filter(pc.greater(rows[DUE], before))
 
-    def found(
+    def pairs(
         self, left: tuple[pa.Table | None, pa.Table | None], right: tuple[pa.Table | None, pa.Table | None]
     ) -> Iterator[pa.Table]:
         """Yield the pairs with a new row, from kept and new rows: the columns of both, `START`, `STOP` and `WEIGHT`."""
@@ -114,8 +114,8 @@ class LifetimePairs:
 
     def _pairs(self, sides: Sequence[pa.Table], rows: np.ndarray, others: np.ndarray) -> pa.Table:
         left, right = (
-            side.select([*names, f"__{one}s", f"__{one}e", WEIGHT]).take(pa.array(at))
-            for side, names, one, at in zip(sides, self.node.names, "lr", (rows, others), strict=True)
+            side.select([*names, f"__{letter}s", f"__{letter}e", WEIGHT]).take(pa.array(at))
+            for side, names, letter, at in zip(sides, self.node.names, "lr", (rows, others), strict=True)
         )
         columns = {
             name: side[name] for side, names in zip((left, right), self.node.names, strict=True) for name in names

@@ -133,16 +133,16 @@ class LifetimeSessions(EventGroups):
         if old is not None:
             old = netted(old.drop(DUE), self._times)
             times = (f"{BEGUN} AS {START}", f"{OVER_AT} - {self.gap}L AS {STOP}", OVER_AT)
-            known = old.selectExpr(*self.key_names, *times, f"0L AS {WEIGHT}")
-            parts = parts.unionByName(known, allowMissingColumns=True)
+            open_parts = old.selectExpr(*self.key_names, *times, f"0L AS {WEIGHT}")
+            parts = parts.unionByName(open_parts, allowMissingColumns=True)
         tick.describe(self, "find sessions")
         parts = self._written(tick, self._chained(parts))
         begun = parts.where(f"{OVER_AT} > {bound}L")
-        found = begun.selectExpr(f"{self._part_at(f'{bound}L')} AS __x").agg({"__x": "min"}).collect()[0][0]
+        first = begun.selectExpr(f"{self._part_at(f'{bound}L')} AS __x").agg({"__x": "min"}).collect()[0][0]
         self._forget(kept, parts, bound)
         if self.longest:
             self._note(cut, begun, old, bound)
-        return self._results(tick, parts.where(f"{WEIGHT} > 0"), span), bound if found is None else int(found)
+        return self._results(tick, parts.where(f"{WEIGHT} > 0"), span), bound if first is None else int(first)
 
     def _chained(self, parts: DataFrame) -> DataFrame:
         """Return parts with the number, the start (`BEGUN`) and the end (`OVER_AT`) of their session."""
@@ -158,8 +158,8 @@ class LifetimeSessions(EventGroups):
     def _written(self, tick: Tick, parts: DataFrame) -> DataFrame:
         """Return the same, computed once."""
         names = parts.columns
-        found = parts.selectExpr("*", f"{ALWAYS}L AS {DUE}", f"0 AS {ROUTE}")
-        segments = tick.write(self, found, {"merged": Route(0, {c: c for c in [*names, DUE]}, DUE)}, None)["merged"]
+        due_parts = parts.selectExpr("*", f"{ALWAYS}L AS {DUE}", f"0 AS {ROUTE}")
+        segments = tick.write(self, due_parts, {"merged": Route(0, {c: c for c in [*names, DUE]}, DUE)}, None)["merged"]
         return tick.segments(self, "merged").read(segments).drop(DUE) if segments else parts.where("false")
 
     def _part_at(self, time: str) -> str:
@@ -181,9 +181,9 @@ class LifetimeSessions(EventGroups):
 
     def _note(self, cut: WeightedLog, begun: DataFrame, old: DataFrame | None, bound: int) -> None:
         """Keep the times of the sessions of which some parts have been emitted and others have not."""
-        known = f"max(IF({STOP} < {bound}L, {STOP}, {bound}L)) + {self.gap}L AS {OVER_AT}"
+        over_at = f"max(IF({STOP} < {bound}L, {STOP}, {bound}L)) + {self.gap}L AS {OVER_AT}"
         out = begun.where(f"{BEGUN} + {self.longest}L <= {bound}L")
-        now = grouped(out, [*self.key_names, BEGUN], [known])
+        now = grouped(out, [*self.key_names, BEGUN], [over_at])
         now = now.selectExpr(*self._times, f"1L AS {WEIGHT}", f"{ALWAYS}L AS {DUE}")
         if old is not None:
             gone = old.selectExpr(*self._times, f"-{WEIGHT} AS {WEIGHT}", f"{ALWAYS}L AS {DUE}")

@@ -29,17 +29,17 @@ def steps_of(rows: pa.Table, judgement: Judgement) -> list[tuple[int, int]]:
 
 def with_met(rows: DataFrame, steps: Mapping[str, Sequence[tuple[int, int]]]) -> DataFrame:
     """Return the rows with the bound when each came, by its writer and position."""
-    known = {writer: found for writer, found in steps.items() if found}
+    by_writer = {writer: of_writer for writer, of_writer in steps.items() if of_writer}
     if is_local(rows):
         rows.share()  # computed once, so that its rows keep their order
-        return rows.with_column(MET, "bigint", _met_here(rows.select(WRITER, POSITION).toArrow(), known))
-    if len(known) > FEW:
-        return _met_by_many(rows, known)
+        return rows.with_column(MET, "bigint", _met_here(rows.select(WRITER, POSITION).toArrow(), by_writer))
+    if len(by_writer) > FEW:
+        return _met_by_many(rows, by_writer)
     texts = {}
-    for writer, found in known.items():
-        texts[writer] = passed(found[0][1], POSITION)
-        if len(found) > 1:
-            texts[writer] = value_at([bound for _, bound in found], [at for at, _ in found[1:]])
+    for writer, of_writer in by_writer.items():
+        texts[writer] = passed(of_writer[0][1], POSITION)
+        if len(of_writer) > 1:
+            texts[writer] = value_at([bound for _, bound in of_writer], [at for at, _ in of_writer[1:]])
     cases = " ".join(f"WHEN {literal(writer)} THEN {text}" for writer, text in texts.items())
     met = f"CASE {WRITER} {cases} END" if len(texts) > 1 else next(iter(texts.values()), f"{BEGINNING}L")
     return rows.selectExpr("*", f"{met} AS {MET}")
@@ -53,17 +53,17 @@ def _met_here(rows: pa.Table, steps: Mapping[str, Sequence[tuple[int, int]]]) ->
     if not steps:
         return pa.array(np.full(rows.num_rows, BEGINNING))
     if len(steps) == 1 and pc.count_distinct(rows[WRITER]).as_py() == 1 and rows[WRITER][0].as_py() in steps:
-        [found] = steps.values()
-        [at, bounds] = np.array(found, dtype=np.int64).T
+        [of_writer] = steps.values()
+        [at, bounds] = np.array(of_writer, dtype=np.int64).T
         reached_by = np.searchsorted(at[1:], rows[POSITION].to_numpy(), side="right")
         return pa.array(bounds[reached_by])
     numbers = {writer: number for number, writer in enumerate(steps)}
     codes = rows[WRITER].combine_chunks().dictionary_encode()
     writers = np.array([numbers.get(writer, -1) for writer in codes.dictionary.to_pylist()], dtype=np.int64)
     of_rows = writers[codes.indices.to_numpy()] if len(writers) else np.zeros(0, np.int64)
-    of_steps = np.repeat(np.arange(len(steps)), [len(found) for found in steps.values()])
+    of_steps = np.repeat(np.arange(len(steps)), [len(of_writer) for of_writer in steps.values()])
     first = np.concatenate([[True], of_steps[1:] != of_steps[:-1]])
-    at, bounds = np.array([step for found in steps.values() for step in found], dtype=np.int64).T
+    at, bounds = np.array([step for of_writer in steps.values() for step in of_writer], dtype=np.int64).T
     places = np.concatenate([np.where(first, np.iinfo(np.int64).min, at), rows[POSITION].to_numpy()])
     count = len(at)
     order = np.lexsort((np.arange(len(places)) >= count, places, np.concatenate([of_steps, of_rows])))
@@ -77,8 +77,8 @@ def _met_by_many(rows: DataFrame, steps: Mapping[str, Sequence[tuple[int, int]]]
     """Do the same with a table of the writers: Spark searches a literal from its beginning for every row."""
     numbers = pa.list_(pa.int64())
     columns = {
-        "__at": pa.array([[at for at, _ in found[1:]] for found in steps.values()], numbers),
-        "__bounds": pa.array([[bound for _, bound in found] for found in steps.values()], numbers),
+        "__at": pa.array([[at for at, _ in of_writer[1:]] for of_writer in steps.values()], numbers),
+        "__bounds": pa.array([[bound for _, bound in of_writer] for of_writer in steps.values()], numbers),
     }
     met = f"get(__bounds, {reached('__at', max(map(len, steps.values())))}) AS {MET}"
     return joined(rows, steps, columns).selectExpr(*map(quoted, rows.columns), met)

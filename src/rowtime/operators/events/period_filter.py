@@ -85,8 +85,8 @@ class PeriodFilter(Unary):
                 kept.add(new.where(self._open(bound)), delta.count)
         old = kept.between(before, END) if bound > before else None
         if old is not None:
-            found = old.where(f"NOT coalesce({self._known(before)}, false) AND {self._known(bound)}")
-            rows = found if rows is None else rows.unionByName(found)
+            newly_due = old.where(f"NOT coalesce({self._known(before)}, false) AND {self._known(bound)}")
+            rows = newly_due if rows is None else rows.unionByName(newly_due)
         control = tick.remember(self, bound=bound)
         kept.forget(bound, self._identity)
         control = tick.remember(self, oldest=self._oldest(kept, bound))
@@ -99,8 +99,8 @@ class PeriodFilter(Unary):
         if rows is None:
             return END
         held = netted(rows.where(self._open(bound)).drop(DUE), self._identity)
-        found = held.selectExpr(f"min({BEGINS}) AS s").collect()[0][0]
-        return END if found is None else int(found)
+        start = held.selectExpr(f"min({BEGINS}) AS s").collect()[0][0]
+        return END if start is None else int(start)
 
     # -- known values -------------------------------------------------------------------
 

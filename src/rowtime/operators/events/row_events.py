@@ -39,15 +39,15 @@ class RowEvents(GatedRows):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Judge the rows in order, and turn accepted ones into weighted rows."""
-        delta, made = deltas[0], None
+        delta, events = deltas[0], None
         if delta.rows is not None:
             rows, bound = self.gate.timed(delta.rows), tick.control(self).bound
             items = collected_items(tick, self, rows, [f"unix_micros({ROWTIME}) AS at"], in_band=False)
             before = {writer: bound for writer, _ in by_writer(items)}
-            made = self._passed(tick, delta, rows, items, self._met(items), before)
+            events = self._passed(tick, delta, rows, items, self._met(items), before)
         if not self.shape.generates:
             tick.remember(self, bound=self.promises([delta.clocks], tick.control(self))[""])
-        return self._given(tick, delta, made)
+        return self._given(tick, delta, events)
 
     def _met(self, items: pa.Table) -> Intake:
         """Return the bounds that precede rows: their rowtimes, unless they generate bounds."""

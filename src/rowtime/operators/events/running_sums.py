@@ -63,12 +63,12 @@ class RunningSums:
 
     def moved(self, rows: DataFrame, roomy: RunningSums) -> DataFrame:
         """Return kept rows in the form of `roomy`."""
-        made = dict[str, str]()
+        texts = dict[str, str]()
         for n, (kind, other) in enumerate(zip(self.kinds, roomy.kinds, strict=True)):
             if kind != other:
-                made |= dict(zip((f"__s{n}", f"__h{n}"), limbs(f"__s{n}", kind), strict=True))
-        others = [name for name in rows.columns if name not in made]
-        return rows.selectExpr(*others, *(f"CAST({text} AS DECIMAL(38, 0)) AS {name}" for name, text in made.items()))
+                texts |= dict(zip((f"__s{n}", f"__h{n}"), limbs(f"__s{n}", kind), strict=True))
+        others = [name for name in rows.columns if name not in texts]
+        return rows.selectExpr(*others, *(f"CAST({text} AS DECIMAL(38, 0)) AS {name}" for name, text in texts.items()))
 
     def values(self, weight: str) -> list[str]:
         """Return the columns of one event, which counts ``weight`` times."""
@@ -118,8 +118,8 @@ class RunningSums:
 
 def _loses_digits(kind: str) -> bool:
     """Return True for a decimal whose product with a BIGINT would lose digits after the point in Spark."""
-    found = DECIMAL.fullmatch(kind)
-    return found is not None and int(found[1]) >= _WIDE and int(found[2]) > 0
+    match = DECIMAL.fullmatch(kind)
+    return match is not None and int(match[1]) >= _WIDE and int(match[2]) > 0
 
 
 def _columns(n: int, kind: str) -> list[str]:

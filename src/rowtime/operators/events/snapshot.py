@@ -83,9 +83,9 @@ class Snapshot(EventGroups):
         bound = max(before, clocks[""])
         if delta.rows is not None and not control.types:
             control = tick.remember(self, types=list(RunningSums.of(self.aggregates, delta.rows).kinds))
-        known = delta.rows is None or delta.count is not None
+        counted = delta.rows is None or delta.count is not None
         count = (
-            4 * (2 * (delta.count or 0) + ahead.count(before, bound) + sums.count(BEGINNING, END)) if known else None
+            4 * (2 * (delta.count or 0) + ahead.count(before, bound) + sums.count(BEGINNING, END)) if counted else None
         )
         running = RunningSums(self.aggregates, control.types)
         due = ahead.between(before, bound) if bound > before else None
@@ -160,11 +160,15 @@ class Snapshot(EventGroups):
         for what in ("state", "open"):
             tick.segments(self, what).add(written[what])
         missing = {"complete": f"1L AS {WEIGHT}", "merged": f"{END}L AS {STOP}"}
-        made = {what: written[what] for what in missing if written[what] and (what == "merged" or adopted is None)}
-        rows = [tick.segments(self, what).read(files).selectExpr("*", missing[what]) for what, files in made.items()]
+        unpublished = {
+            what: written[what] for what in missing if written[what] and (what == "merged" or adopted is None)
+        }
+        rows = [
+            tick.segments(self, what).read(files).selectExpr("*", missing[what]) for what, files in unpublished.items()
+        ]
         events = reduce(lambda one, other: one.unionByName(other), rows) if rows else None
         final = () if adopted is None else tuple(written["complete"])
-        known = sum(segment.rows for files in made.values() for segment in files)
+        known = sum(segment.rows for files in unpublished.values() for segment in files)
         return None if events is None else self._results(tick, events, running), final, known
 
     def _with_ended(self, changes: DataFrame, running: RunningSums, adopted: Mapping[str, str]) -> DataFrame:

@@ -80,13 +80,13 @@ class SnapshotSets(EventGroups):
             )
             alive = self._since(alive, gone)
         tick.describe(self, "aggregate snapshots")
-        found = revised(tick, self, self._values, self._snapshots(tick, alive, bound), gone)
+        changes = revised(tick, self, self._values, self._snapshots(tick, alive, bound), gone)
         if bound < END:
-            going.add(found.where(f"{STOP} >= {END}L").select(*self._values, "__x", WEIGHT, DUE), None)
+            going.add(changes.where(f"{STOP} >= {END}L").select(*self._values, "__x", WEIGHT, DUE), None)
         if tick.trying:
             beyond = [(f"{BAD} = {n}", in_words(call)) for n, call in enumerate(self._calls)]
-            return refused(tick, self, tried(self, found, beyond), made("__x", STOP, WEIGHT))
-        return self.selected(found, made("__x", STOP, WEIGHT))
+            return refused(tick, self, tried(self, changes, beyond), made("__x", STOP, WEIGHT))
+        return self.selected(changes, made("__x", STOP, WEIGHT))
 
     def _since(self, events: DataFrame, open_: DataFrame) -> DataFrame:
         """Return events from the start of their group's last snapshot on: the event that began it may be dropped."""
@@ -103,8 +103,8 @@ class SnapshotSets(EventGroups):
         events = alive.selectExpr(*others, f"least({STOP}, {passed(bound, STOP)}) AS {STOP}")
         each = in_snapshots(events, START, self.key_names).selectExpr("*", f"explode(sequence(1L, {WEIGHT})) AS __i")
         groups = [*self.key_names, SNAPSHOT_AT, NEXT_SNAPSHOT]
-        found, beyond = exact_groups(self, each, groups) if tick.trying else (self.aggregated(each, groups), [])
+        groups_of, beyond = exact_groups(self, each, groups) if tick.trying else (self.aggregated(each, groups), [])
         cases = " ".join(f"WHEN {flag} THEN {self._calls.index(call)}" for flag, call in beyond)
         bad = f"CAST({f'CASE {cases} END' if cases else 'NULL'} AS INT) AS {BAD}"
         until = f"IF({NEXT_SNAPSHOT} < {passed(bound, NEXT_SNAPSHOT)}, {NEXT_SNAPSHOT}, {END}L) AS {STOP}"
-        return found.selectExpr(*self._values[:-1], bad, f"{SNAPSHOT_AT} AS __x", until, f"1L AS {WEIGHT}")
+        return groups_of.selectExpr(*self._values[:-1], bad, f"{SNAPSHOT_AT} AS __x", until, f"1L AS {WEIGHT}")

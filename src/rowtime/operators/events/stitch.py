@@ -77,10 +77,10 @@ class Stitch(Unary):
             parts = parts.unionByName(old.selectExpr(*self._quoted, "__x AS __ls", f"{before}L AS __le"))
             gone = old.selectExpr(*self._quoted, "__x", f"{END}L AS {STOP}", WEIGHT)
         tick.describe(self, "stitch events")
-        found = revised(tick, self, self._names, self._stitched(parts, bound), gone)
+        changes = revised(tick, self, self._names, self._stitched(parts, bound), gone)
         if bound < END:
-            going.add(found.where(f"{STOP} >= {END}L").selectExpr(*self._quoted, "__x", WEIGHT, DUE), None)
-        return found.selectExpr(*self._quoted, *made("__x", STOP, WEIGHT))
+            going.add(changes.where(f"{STOP} >= {END}L").selectExpr(*self._quoted, "__x", WEIGHT, DUE), None)
+        return changes.selectExpr(*self._quoted, *made("__x", STOP, WEIGHT))
 
     def _stitched(self, parts: DataFrame, bound: int) -> DataFrame:
         whole = runs(parts, self._names)
@@ -146,8 +146,8 @@ class SpeculativeStitch(Stitch):
         alive = runs(netted(rows.drop(DUE, CHANGED_BY, MET), self._identity), self._names).where(
             f"{PIECE_END} >= {bound}L"
         )
-        found = alive.agg({"__x": "min"}).collect()[0][0]
-        return bound if found is None else min(bound, int(found))
+        least_start = alive.agg({"__x": "min"}).collect()[0][0]
+        return bound if least_start is None else min(bound, int(least_start))
 
     def _revised(self, new: DataFrame, old: DataFrame | None) -> DataFrame:
         """Return the results of each version of the payloads with new changes, minus those of the version before."""

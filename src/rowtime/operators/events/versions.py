@@ -86,8 +86,8 @@ def versions_of(changes: DataFrame, by: Sequence[str]) -> DataFrame:
 def as_of(rows: DataFrame, versions: DataFrame, by: Sequence[str], identity: Sequence[str]) -> DataFrame:
     """Return the rows that exist at each version of their group, combined by ``identity`` and version."""
     same = "".join(f" AND {quoted(name)} <=> __g{n}" for n, name in enumerate(by))
-    found = rows.join(versions, F.expr(f"{CHANGED_BY} <= __v{same}")).drop(CHANGED_BY, MET)
-    return netted(found, [*identity, *VERSION])
+    versioned = rows.join(versions, F.expr(f"{CHANGED_BY} <= __v{same}")).drop(CHANGED_BY, MET)
+    return netted(versioned, [*identity, *VERSION])
 
 
 def differences(results: DataFrame, names: Sequence[str]) -> DataFrame:

@@ -43,8 +43,8 @@ class Limit:
         if self.required:
             yield f"{self.name} NOT NULL in the table", f"{source} IS NOT NULL" if source else "false"
         value = f"try_cast({source} AS {as_read(declared)})" if source else ""
-        if found := self._size(value, declared) if value else "":
-            yield f"{self.name} {self._words} in the table", found
+        if condition := self._size(value, declared) if value else "":
+            yield f"{self.name} {self._words} in the table", condition
 
     @property
     def _words(self) -> str:

@@ -107,7 +107,7 @@ class PermitGate(Operator):
         control = tick.control(self)
         sent = control.sent
         upto = min(control.came, control.given)
-        found = self._let_out(tick, rows, (sent, upto)) if upto > sent else None
+        released = self._let_out(tick, rows, (sent, upto)) if upto > sent else None
         if rows is not None and new and control.came > upto:
             tick.describe(self, "keep rows without a permit")
             self._state.keep(tick, self, _due(rows.where(f"{POSITION} >= {upto}L")), None)
@@ -121,7 +121,7 @@ class PermitGate(Operator):
         self._compact(tick)
         clocks = self.promises([delta.clocks for delta in deltas], control)
         tick.remember(self, bound=clocks[""])
-        return Delta(found, clocks, upto - sent)
+        return Delta(released, clocks, upto - sent)
 
     # -- input ------------------------------------------------------------------------
 

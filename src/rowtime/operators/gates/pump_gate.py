@@ -85,7 +85,7 @@ class PumpGate(Unary):
         delta = deltas[0]
         if delta.rows is None:
             return delta
-        narrower = [Limit(**one) for one in tick.limits(self)]
+        narrower = [Limit(**fields) for fields in tick.limits(self)]
         tests = [*self.tests(self._types(tick, delta.rows)), *self._narrower(narrower)]
         if not tests:
             return delta
@@ -116,8 +116,8 @@ class PumpGate(Unary):
         types = dict(zip(self.input.emits().names, tick.types(self.input), strict=True))
         if all(types.values()):
             return types
-        found = {field.name: type_text(field.dataType) for field in rows.schema.fields}
-        return {name: kind or found.get(name, "") for name, kind in types.items()}
+        given = {field.name: type_text(field.dataType) for field in rows.schema.fields}
+        return {name: kind or given.get(name, "") for name, kind in types.items()}
 
     def is_narrowed(self, limit: Limit) -> bool:
         """Return True if a column of the table is narrower than declared."""
@@ -128,7 +128,7 @@ class PumpGate(Unary):
             for column in self.assigned:
                 if column.name == limit.name:
                     source = quoted(column.source) if column.source else ""
-                    yield from (Demand(*one) for one in limit.conditions(source, column.type))
+                    yield from (Demand(*condition) for condition in limit.conditions(source, column.type))
 
     def tests(self, types: Mapping[str, str]) -> Iterator[Demand]:
         """Yield the tests that each row needs if the columns of the query have these types."""

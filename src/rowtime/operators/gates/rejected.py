@@ -99,8 +99,8 @@ class Rejected(Operator):
         present = {name.lower() for name in rows.columns}
         kinds = {shown_as(c.name): c.type for c in self.columns}
         if any(name.lower() not in present for name in kinds):
-            known = dict(zip(self.gate.emits().names, tick.types(self.gate), strict=True))
-            kinds = {name: known.get(name) or kind for name, kind in kinds.items()}
+            types = dict(zip(self.gate.emits().names, tick.types(self.gate), strict=True))
+            kinds = {name: types.get(name) or kind for name, kind in kinds.items()}
         names = [c.name for c in self.emits().columns]
         missing = (name for name in names if name.lower() not in present)
         nulls = {name: f"CAST(NULL AS {kinds.get(name) or 'STRING'}) AS {quoted(name)}" for name in missing}
@@ -110,5 +110,5 @@ class Rejected(Operator):
 def readers_of(operators: Iterable[Operator], pump: str) -> list[Rejected]:
     """Return the operators that read the refused rows of a pump from the pump's first gate."""
     rejected = (node for node in operators if isinstance(node, Rejected))
-    found = [node for node in rejected if (node.failing == pump if node.failing else node.gate.checks_pump(pump))]
-    return [node for node in found if (node.failing, node.gate.name) == (found[0].failing, found[0].gate.name)]
+    readers = [node for node in rejected if (node.failing == pump if node.failing else node.gate.checks_pump(pump))]
+    return [node for node in readers if (node.failing, node.gate.name) == (readers[0].failing, readers[0].gate.name)]

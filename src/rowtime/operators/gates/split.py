@@ -57,13 +57,13 @@ class EarlyLateSplit:
         values = pc.fill_null(times, BEGINNING).to_numpy()
         mark, limits = state.get(MARK, BEGINNING), Limits(self.late, self.early)
         if self.steps:
-            found, state[STEP] = step_limit(values, known, mark, state.get(STEP, BEGINNING), limits)
+            guarded, state[STEP] = step_limit(values, known, mark, state.get(STEP, BEGINNING), limits)
         else:
-            found = guard(Items.of(values, known), mark, limits)
-        if found.mark > BEGINNING:
-            state[MARK] = found.mark
+            guarded = guard(Items.of(values, known), mark, limits)
+        if guarded.mark > BEGINNING:
+            state[MARK] = guarded.mark
         result = np.select(
-            [~known, found.result == EARLY, found.result == LATE], ["NULL_ROWTIME", "EARLY", "LATE"], "OK"
+            [~known, guarded.result == EARLY, guarded.result == LATE], ["NULL_ROWTIME", "EARLY", "LATE"], "OK"
         )
-        marks = pa.array(found.after, pa.int64(), mask=found.after == BEGINNING).cast(MICROS)
+        marks = pa.array(guarded.after, pa.int64(), mask=guarded.after == BEGINNING).cast(MICROS)
         return rows.append_column(RESULT, pa.array(result.tolist(), pa.string())).append_column(MARK, marks)

@@ -19,7 +19,7 @@ from rowtime.core.columns import JUDGED, PASSED_ROWTIME, POSITION, PROMOTED_TIME
 from rowtime.core.errors import refuse
 from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END, shift
-from rowtime.operators.contract import Column, DataFrame, Delta, Made, Origin, Shape, Tick, Unary, micros, quoted
+from rowtime.operators.contract import Column, DataFrame, Delta, Derivation, Origin, Shape, Tick, Unary, micros, quoted
 from rowtime.operators.contract.gates import Gate, Raise, beyond_arrival
 from rowtime.operators.contract.requirement import WRITERS
 from rowtime.operators.contract.state import StateNote
@@ -154,7 +154,7 @@ class TSort(Unary):
         """Return True for the T-sort at the top of the pump's query."""
         return self.name == pump
 
-    def made_from(self, n: int, column: str) -> Made | None:
+    def made_from(self, n: int, column: str) -> Derivation | None:
         """Return the promoted time for its rowtime."""
         promoted = column == ROWTIME and PROMOTED_TIME in self.input.readable()
         return super().made_from(n, PROMOTED_TIME if promoted else column)
@@ -188,7 +188,7 @@ class TSort(Unary):
         assert rows is not None
         self._refuse_untimed(tick, rows)
         verdict = tick.judge(self, rows, self._gate(tick.control(self), present), count, peeked)
-        raised = {writer: list(known) for writer, known in verdict.raised.items()}
+        raised = {writer: list(raise_of) for writer, raise_of in verdict.raised.items()}
         tick.remember(self, marks=dict(verdict.marks), raised=raised)
         if quarantine is not None:
             rows = quarantine.after(rows, verdict)
@@ -205,8 +205,8 @@ class TSort(Unary):
         control = tick.remember(self, shown=max([control.shown, *promised]))
         clocks = self.promises([delta.clocks], control)
         now = least(clocks.values())
-        known = {writer: clocks[writer] for writer in sorted(clocks) if writer != NOBODY}
-        tick.remember(self, clock=max(now, control.clock) if now < END else control.clock, known=known)
+        clocks_of = {writer: clocks[writer] for writer in sorted(clocks) if writer != NOBODY}
+        tick.remember(self, clock=max(now, control.clock) if now < END else control.clock, known=clocks_of)
         return clocks
 
     def _refuse_untimed(self, tick: Tick, rows: DataFrame) -> None:
@@ -240,7 +240,7 @@ class TSort(Unary):
             early=self.early,
             resync=self.resync,
             present=present,
-            raised={writer: Raise(*known) for writer, known in control.raised.items()},
+            raised={writer: Raise(*stored) for writer, stored in control.raised.items()},
         )
 
     def _set(self, tick: Tick, clocks: Clocks) -> None:

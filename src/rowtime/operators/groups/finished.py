@@ -62,20 +62,20 @@ class Finished:
         """Write the ``wanted`` groups to their routes, in one job; count those that fail in the ledger."""
         rows = self._routed(tick, groups)
         written = tick.write(self.node, rows.where(wanted) if wanted else rows, self._needed, count)
-        if found := written.get(FAILING, ()):
-            failing = tick.segments(self.node, FAILING).read(found)
-            tick.refuse_computed(self.node, failing, BROKEN, rows_in(found))
+        if failed := written.get(FAILING, ()):
+            failing = tick.segments(self.node, FAILING).read(failed)
+            tick.refuse_computed(self.node, failing, BROKEN, rows_in(failed))
         return written
 
     def _routed(self, tick: Tick, groups: DataFrame) -> DataFrame:
         """Return the columns of groups that some route takes, and the route of each group."""
         if tick.trying:
             return self._tried(groups)
-        complete, having, made = self.complete, self.node.having, self._made(self.complete)
+        complete, having, texts = self.complete, self.node.having, self._select_list(self.complete)
         if having is not None:
             groups = groups.where(f"NOT ({complete}) OR ({to_spark(having)})")
-        made |= {ROWTIME: self.stamp, WRITER: "''", POSITION: "0L"}
-        columns = [f"{made[name]} AS {name}" if name in made else name for name in self._taken]
+        texts |= {ROWTIME: self.stamp, WRITER: "''", POSITION: "0L"}
+        columns = [f"{texts[name]} AS {name}" if name in texts else name for name in self._taken]
         return groups.selectExpr(*columns, f"CASE WHEN {complete} THEN {COMPLETE} ELSE {KEPT} END AS {ROUTE}")
 
     @property
@@ -89,7 +89,7 @@ class Finished:
         routes = self._needed.values()
         return dict.fromkeys(name for route in routes for name in (*route.columns.values(), route.time))
 
-    def _made(self, complete: str) -> dict[str, str]:
+    def _select_list(self, complete: str) -> dict[str, str]:
         """Return the select list, with the routes' column names."""
         items = enumerate(self.items)
         return {f"__f{n}": f"CASE WHEN {complete} THEN {to_spark(item.expression)} END" for n, item in items}
@@ -97,7 +97,7 @@ class Finished:
     def _tried(self, groups: DataFrame) -> DataFrame:
         taken = self._taken | dict.fromkeys(self.kept)
         groups = groups.selectExpr("*", f"coalesce({self.complete}, false) AS {DONE}")
-        texts = self._made(DONE)
+        texts = self._select_list(DONE)
         names = {f"__f{n}": query_text(self.node, item.expression) for n, item in enumerate(self.items)}
         tests = [
             (f"CASE WHEN {DONE} THEN {to_spark(part)} ELSE true END", query_text(self.node, part))
@@ -110,29 +110,29 @@ class Finished:
         beyond = self.node.accumulators.beyond(groups)
         broken = [(f"{DONE} AND {condition}", in_words(call)) for condition, call in beyond]
         time = next(iter(self._needed.values())).time
-        found = judged(groups, tests, {**values, ROWTIME: when}, demands, kept, broken)
+        attempts = judged(groups, tests, {**values, ROWTIME: when}, demands, kept, broken)
         others = [name for name in taken if name not in (ROWTIME, WRITER, POSITION)]
         route = f"CASE WHEN NOT {DONE} THEN {KEPT} WHEN {BROKEN} IS NULL THEN {COMPLETE} ELSE {FAILED} END"
         at = f"coalesce({ROWTIME}, timestamp_micros(least({time}, 253402300799999999L)))"
-        return found.selectExpr(
+        return attempts.selectExpr(
             *map(quoted, others), f"{at} AS {ROWTIME}", f"'' AS {WRITER}", f"0L AS {POSITION}", f"{route} AS {ROUTE}"
         )
 
 
 def query_text(node: Groups, part: exp.Expr) -> str:
     """Return an expression over keys and aggregates as in the query."""
-    known = {item.column.name: item.expression for item in (*node.keys, *node.aggregates)}
-    made = part.copy().transform(
-        lambda one: known[one.name].copy() if isinstance(one, exp.Column) and one.name in known else one
+    computed = {item.column.name: item.expression for item in (*node.keys, *node.aggregates)}
+    written = part.copy().transform(
+        lambda one: computed[one.name].copy() if isinstance(one, exp.Column) and one.name in computed else one
     )
-    return in_words(made)
+    return in_words(written)
 
 
 def in_words(node: exp.Expr) -> str:
     """Return an expression in rowtime's SQL, with hidden columns by their names for users."""
 
-    def worded(one: exp.Expr) -> exp.Expr:
-        return _WORDS[one.name].copy() if isinstance(one, exp.Column) and one.name in _WORDS else one
+    def worded(part: exp.Expr) -> exp.Expr:
+        return _WORDS[part.name].copy() if isinstance(part, exp.Column) and part.name in _WORDS else part
 
     return to_rowtime(node.copy().transform(worded))
 
@@ -147,7 +147,7 @@ def with_failing(tick: Tick, node: Groups, routes: Mapping[str, Route], places: 
     shown = dict(places)
     for item in (*node.keys, *node.aggregates):
         name = in_words(item.expression)
-        if item.column.name not in shown.values() and name.lower() not in {known.lower() for known in shown}:
+        if item.column.name not in shown.values() and name.lower() not in {shown_name.lower() for shown_name in shown}:
             shown[name] = item.column.name
     time = next(iter(routes.values())).time
     columns = {**shown, ROWTIME: ROWTIME, WRITER: WRITER, POSITION: POSITION, BROKEN: BROKEN}

@@ -142,8 +142,8 @@ class GroupBy(RowGroups, Unary):
     def _close(self, tick: Tick, delta: Delta, bound: int) -> tuple[Segment, ...]:
         """Emit what is complete at ``bound`` and keep the rest, in one job."""
         kept = tick.segments(self).overlapping(tick.control(self).closed, bound)
-        known = delta.rows is None or delta.count is not None
-        count = (delta.count or 0) + rows_in(kept) if known else None
+        counted = delta.rows is None or delta.count is not None
+        count = (delta.count or 0) + rows_in(kept) if counted else None
         groups = self._groups(tick, delta, kept, bound)
         complete = f"{DUE} <= {passed(bound, DUE)}"
         if not self._merges(tick):

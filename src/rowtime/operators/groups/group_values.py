@@ -94,8 +94,8 @@ class GroupByValues(RowGroups, ByValues):
         complete = " OR ".join(past)
         segments = tick.segments(self)
         kept = segments.overlapping(BEGINNING, END)
-        known = delta.rows is None or delta.count is not None
-        count = (delta.count or 0) + rows_in(kept) if known else None
+        counted = delta.rows is None or delta.count is not None
+        count = (delta.count or 0) + rows_in(kept) if counted else None
         rows = self._together(tick, delta, kept)
         open_rows: Sequence[Segment] = ()
         if self._merges(tick):

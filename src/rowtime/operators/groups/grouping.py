@@ -12,7 +12,7 @@ from sqlglot import exp
 from rowtime.core.errors import RowtimeError
 from rowtime.expr.aggregates import orders_rows
 from rowtime.expr.conditions import columns_in
-from rowtime.operators.contract import AGGREGATION, TRANSFORMATION, Control, Made, Operator, Pairs, Tick, quoted
+from rowtime.operators.contract import AGGREGATION, TRANSFORMATION, Control, Derivation, Operator, Pairs, Tick, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.rows.partials import Accumulators
@@ -33,7 +33,7 @@ def is_sorted_collection(node: exp.Expr) -> bool:
     inner = node.this if isinstance(node, exp.ArraySort) else None
     if isinstance(node, exp.Anonymous) and node.name.upper() == "SORT_ARRAY":
         gathered, *way = node.expressions
-        inner = gathered if all(isinstance(one, exp.Boolean) for one in way) else None
+        inner = gathered if all(isinstance(part, exp.Boolean) for part in way) else None
     return isinstance(inner, exp.ArrayAgg | exp.ArrayUniqueAgg)
 
 
@@ -65,18 +65,18 @@ class Groups(Operator):
 
     decides: ClassVar[str] = "GROUP_BY"
 
-    def made_from(self, n: int, column: str) -> Made | None:
+    def made_from(self, n: int, column: str) -> Derivation | None:
         """Return the sources of a column by its item, over keys and aggregates."""
         if n:
-            return Made(())
+            return Derivation(())
         item = next((item for item in self.items if item.column.name == column), None)
         names = {column} if item is None else columns_in([item.expression])
         keys, calls = ([i.expression for i in of if i.column.name in names] for of in (self.keys, self.aggregates))
         if calls or not keys:
-            return Made(columns_in([*keys, *calls]), AGGREGATION) if calls else super().made_from(n, column)
+            return Derivation(columns_in([*keys, *calls]), AGGREGATION) if calls else super().made_from(n, column)
         if len(keys) == 1 and (item is None or isinstance(item.expression.unnest(), exp.Column)):
-            return Made.by(keys[0])
-        return Made(columns_in(keys), TRANSFORMATION)
+            return Derivation.by(keys[0])
+        return Derivation(columns_in(keys), TRANSFORMATION)
 
     def decided_by(self, n: int) -> Iterable[str]:
         """Return the keys."""
@@ -95,12 +95,12 @@ class Groups(Operator):
         """Return the keys of a group and of its rows, hidden or among the visible columns."""
         hidden = self.emits().extra
         names = {item.expression.name: item for item in self.items if isinstance(item.expression, exp.Column)}
-        found: list[tuple[str, str]] = []
+        pairs: list[tuple[str, str]] = []
         for key in self.keys:
             own = key.column.name
             shown = own if own in hidden else names[own].column.name if own in names else None
-            found += [] if shown is None else [(quoted(shown), to_spark(key.expression))]
-        return tuple(found)
+            pairs += [] if shown is None else [(quoted(shown), to_spark(key.expression))]
+        return tuple(pairs)
 
     def in_order(self, lead: Lead | None, keys: tuple[Item, ...], ways: tuple[str, ...]) -> Operator | None:  # noqa: ARG002
         """Return the operator with its groups in the order of ``lead``, or else of their rowtimes, and then of keys.
@@ -137,7 +137,7 @@ class RowGroups(Groups):
 
     control: ClassVar[type[PartialTypes]] = PartialTypes
 
-    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one of rows
+    def required_columns(self, n: int, wanted: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one of rows
         """Return the columns of keys and aggregates."""
         return columns_in(item.expression for item in (*self.keys, *self.aggregates))
 

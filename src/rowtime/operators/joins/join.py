@@ -26,7 +26,7 @@ from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, shift
 from rowtime.expr.conditions import columns_in
 from rowtime.frames.local import is_local, joined
-from rowtime.operators.contract import Column, DataFrame, Delta, Link, Made, Operator, Shape, Tick, passed, quoted
+from rowtime.operators.contract import Column, DataFrame, Delta, Derivation, Link, Operator, Shape, Tick, passed, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import PLACED
 from rowtime.operators.contract.state import LARGE, Kept, StateNote, rows_in
@@ -60,22 +60,22 @@ class OfRows(Operator):
     sides: tuple[Side, Side]
     on: exp.Expr | None
 
-    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:
+    def required_columns(self, n: int, wanted: Collection[str]) -> Iterable[str]:
         """Return the columns of its condition, and the sources of the required ones."""
-        own = {*columns_in([self.on]), *asked}
+        own = {*columns_in([self.on]), *wanted}
         return (old for old, new in self.sides[n].columns if new in own)
 
     decides: ClassVar[str] = "JOIN"
 
-    def made_from(self, n: int, column: str) -> Made | None:
+    def made_from(self, n: int, column: str) -> Derivation | None:
         """Return the column of that name of its side."""
         olds = [old for old, new in self.sides[n].columns if new == column]
         others = (new for number, side in enumerate(self.sides) if number != n for _, new in side.columns)
-        return Made(olds) if olds or column in others else super().made_from(n, column)
+        return Derivation(olds) if olds or column in others else super().made_from(n, column)
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """Return the columns of each input, under their new names, side by side."""
-        return beside(rows, [(one, side.columns) for one, side in zip(self.inputs, self.sides, strict=True)])
+        return beside(rows, [(child, side.columns) for child, side in zip(self.inputs, self.sides, strict=True)])
 
     def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
         """Return the joined columns: the condition is over both sides."""
@@ -105,12 +105,12 @@ class Join(OfRows):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Return the rows of each side that a later row can match."""
-        found = []
+        notes = []
         for n, (node, keep) in enumerate(zip(self.inputs, self._kept_for, strict=True)):
             until = f"the bound is {span(keep)} past their rowtime" if keep else "the bound is past their rowtime"
             ends = ("the stream ends", "nothing") if keep >= EVER else (until, "time")
-            found.append(StateNote(f"rows of {node.name}", *ends, rows=(self._side(n),)))
-        return tuple(found)
+            notes.append(StateNote(f"rows of {node.name}", *ends, rows=(self._side(n),)))
+        return tuple(notes)
 
     def emits(self) -> Shape:
         """Return both sides' columns and rowtimes; ordered by T, the left row, the right row."""
@@ -161,8 +161,8 @@ class Join(OfRows):
         )
 
     def _columns(self, n: int) -> Iterator[Column]:
-        side, known = self.sides[n], {column.name: column for column in self.inputs[n].emits().columns}
-        yield from (Column(name, known[old].type) for old, name in side.columns)
+        side, columns = self.sides[n], {column.name: column for column in self.inputs[n].emits().columns}
+        yield from (Column(name, columns[old].type) for old, name in side.columns)
         yield from (Column(name, "TIMESTAMP") for name in side.rowtimes)
 
     # -- state ------------------------------------------------------------------------
@@ -219,8 +219,8 @@ class Join(OfRows):
             return Edge(bound)
         first = None
         if n == 1 and self.high >= 0:
-            known = before.at == bound and before.side == 1
-            first = before.first if known else self._first(tick, sides[0], bound)
+            unchanged = before.at == bound and before.side == 1
+            first = before.first if unchanged else self._first(tick, sides[0], bound)
             if first is None:
                 return Edge(bound)
         return Edge(bound, n, frontier(clocks[n])[1], tick.number, first)
@@ -233,8 +233,8 @@ class Join(OfRows):
         tick.describe(self, "find the first left row in reach")
         time, writer, position = PLACES[0]
         least_place = f"min(struct(unix_micros({time}) AS t, {writer} AS w, {position} AS p)) AS f"
-        found = rows.selectExpr(least_place).selectExpr("f.t", "f.w", "f.p").collect()[0]
-        return None if found[0] is None else (found[0], found[1], found[2])
+        place = rows.selectExpr(least_place).selectExpr("f.t", "f.w", "f.p").collect()[0]
+        return None if place[0] is None else (place[0], place[1], place[2])
 
     def _results(self, tick: Tick, sides: Sequence[SideRows], before: Edge, after: Edge) -> DataFrame | None:
         limit = after.at + (after.side is not None)
@@ -242,7 +242,7 @@ class Join(OfRows):
             []
             if self.alone
             else [
-                self._made(tick, rows.where(f"NOT ({before.covers}) AND ({after.allows})"), (0, 1))
+                self._output(tick, rows.where(f"NOT ({before.covers}) AND ({after.allows})"), (0, 1))
                 for rows in self._pairs(tick, sides, before.at, limit)
             ]
         )
@@ -276,10 +276,12 @@ class Join(OfRows):
         others = sides[1 - n].between(shift(low, nearest), shift(high, farthest))
         if others is not None:
             if self.alone and self._tries(tick):  # its pairs are computed nowhere else
-                self._computed(tick, self._made(tick, self._joined(tick, n, rows, others, "inner", low, high), (0, 1)))
+                self._computed(
+                    tick, self._output(tick, self._joined(tick, n, rows, others, "inner", low, high), (0, 1))
+                )
             rows = self._joined(tick, n, rows, others, self.alone or "left_anti", low, high)
         if others is not None or self.alone != "left_semi":
-            yield self._made(tick, rows, (n,))
+            yield self._output(tick, rows, (n,))
 
     def _range(self, n: int) -> tuple[int, int]:
         """Return how far the other side's rowtime may be from that of side ``n``: least and greatest, µs."""
@@ -321,7 +323,7 @@ class Join(OfRows):
             return judged(pairs, others_of, {}, [], pairs.columns)
         return rows.join(others, met & holds(rows.sparkSession, others_of), how)
 
-    def _made(self, tick: Tick, rows: DataFrame, given: Sequence[int]) -> DataFrame:
+    def _output(self, tick: Tick, rows: DataFrame, given: Sequence[int]) -> DataFrame:
         """Return the output columns; those of a missing side are NULL."""
         columns: list[str] = []
         places: list[str] = [BROKEN] if BROKEN in rows.columns else []

@@ -23,12 +23,14 @@ class SideRows:
 
     def between(self, low: int, high: int) -> DataFrame | None:
         """Return the rows with ``low`` <= rowtime < ``high``; ``None`` if there are certainly none."""
-        found = [s for s in self.segments.overlapping(max(low, BEGINNING) - 1, high - 1) if s.path not in self.copied]
+        segments = [
+            s for s in self.segments.overlapping(max(low, BEGINNING) - 1, high - 1) if s.path not in self.copied
+        ]
         new = None if self.new is None else between(self.new, self.time, low, high, large=True)
-        if not found:
+        if not segments:
             return new
-        large = rows_in(found) > LARGE
-        kept = between(self.segments.read(found), self.time, low, high, large=large)
+        large = rows_in(segments) > LARGE
+        kept = between(self.segments.read(segments), self.time, low, high, large=large)
         return kept if new is None else kept.unionByName(new)
 
 
@@ -49,5 +51,5 @@ Side = tuple[Operator, Iterable[tuple[str, str]]]
 
 def beside(rows: Callable[[Operator], DataFrame], sides: Iterable[Side]) -> DataFrame:
     """Return an empty DataFrame with the columns of both sides."""
-    parts = (rows(one).selectExpr(*(f"{quoted(old)} AS {quoted(new)}" for old, new in names)) for one, names in sides)
+    parts = (rows(side).selectExpr(*(f"{quoted(old)} AS {quoted(new)}" for old, new in names)) for side, names in sides)
     return reduce(lambda left, right: joined(left, right, "true", "inner"), parts)

@@ -78,11 +78,11 @@ class TableJoin(OfRows):
     @cached_property
     def _shape(self) -> Shape:
         stream = self.inputs[0].emits()
-        known = [{column.name: column for column in node.emits().columns} for node in self.inputs]
+        columns_of = [{column.name: column for column in node.emits().columns} for node in self.inputs]
         if self.alone:
-            kept = tuple(replace(known[0][old], name=name) for old, name in self.sides[0].columns)
+            kept = tuple(replace(columns_of[0][old], name=name) for old, name in self.sides[0].columns)
             return replace(stream, columns=kept, event=self._event(stream))
-        columns = tuple(Column(name, known[n][old].type) for n in (0, 1) for old, name in self.sides[n].columns)
+        columns = tuple(Column(name, columns_of[n][old].type) for n in (0, 1) for old, name in self.sides[n].columns)
         order, extra = (*stream.order, self._number), (*stream.extra, self._number)
         return replace(stream, columns=columns, order=order, extra=extra, placed=False, event=self._event(stream))
 
@@ -137,16 +137,16 @@ class TableJoin(OfRows):
             rows = rows.selectExpr("*", *missing, f"CAST(NULL AS BIGINT) AS {self._number}")
             return replace(delta, rows=rows.selectExpr(*names, *self.emits().internals), peek=None, files=None)
         versions = (VALID_FROM, VALID_UNTIL) if self._versioned else ()
-        known = table.rows.selectExpr(*_renamed(self.sides[1]), f"{ROW_NUMBER} AS {self._number}", *versions)
-        if not is_local(known) or not is_local(rows):
-            known = F.broadcast(known) if (table.count or 0) <= BROADCAST else known
+        right = table.rows.selectExpr(*_renamed(self.sides[1]), f"{ROW_NUMBER} AS {self._number}", *versions)
+        if not is_local(right) or not is_local(rows):
+            right = F.broadcast(right) if (table.count or 0) <= BROADCAST else right
         if tick.trying and self.on is not None:
-            joined = self._tried(tick, rows, known)
+            joined = self._tried(tick, rows, right)
         elif self.alone:
-            joined = met_by(self._whole(rows), known, self._met, self.alone)
+            joined = met_by(self._whole(rows), right, self._met, self.alone)
         else:
             lazy = self.inputs[0].may_fail_later()
-            joined = met_by(rows, known, self._met, "left" if self.outer or lazy else "inner")
+            joined = met_by(rows, right, self._met, "left" if self.outer or lazy else "inner")
             if lazy:
                 joined = self._whole(joined)
                 joined = joined if self.outer else joined.where(f"{self._number} IS NOT NULL")
@@ -173,22 +173,22 @@ class TableJoin(OfRows):
             return rows
         return all_computed(rows, [quoted(to) for of, to in self.sides[0].columns if not below.origin(of)])
 
-    def _tried(self, tick: Tick, rows: DataFrame, known: DataFrame) -> DataFrame:
+    def _tried(self, tick: Tick, rows: DataFrame, right: DataFrame) -> DataFrame:
         """Return the rows to emit; pairs whose condition cannot be computed are refused."""
         equal, others = sorted_out(self.on, self._types(tick))
         met = F.expr(" AND ".join(["true", *equal, *self._valid]))
-        pairs = rows.join(known, met, "inner")
+        pairs = rows.join(right, met, "inner")
         tick.refuse_computed(self, judged(pairs, others, {}, [], pairs.columns), BROKEN, None)
         how = self.alone or ("left" if self.outer else "inner")
-        return rows.join(known, met & holds(rows.sparkSession, others), how)
+        return rows.join(right, met & holds(rows.sparkSession, others), how)
 
     def _types(self, tick: Tick) -> dict[str, str]:
         """Return the types of the condition's columns."""
-        found: dict[str, str] = {}
+        types: dict[str, str] = {}
         for node, side in zip(self.inputs, self.sides, strict=True):
             kinds = dict(zip(node.emits().names, tick.types(node), strict=True))
-            found |= {name: kinds[old] for old, name in side.columns}
-        return found
+            types |= {name: kinds[old] for old, name in side.columns}
+        return types
 
     @property
     def _table_columns(self) -> tuple[Column, ...]:

@@ -106,8 +106,10 @@ class Ordered(Unary):
         shape = self.input.emits()
         if self.declares is None:
             return shape
-        known = self.declares
-        columns = [known if c.name == known.name else c for c in shape.columns if self.passes or c.name != COLUMN_BOUND]
+        declared = self.declares
+        columns = [
+            declared if c.name == declared.name else c for c in shape.columns if self.passes or c.name != COLUMN_BOUND
+        ]
         return replace(shape, columns=tuple(columns))
 
     def row_expressions(self) -> Iterable[exp.Expr]:
@@ -149,8 +151,8 @@ class Ordered(Unary):
     def _bounds(self, items: pa.Table, control: OrderMarks) -> list[tuple[str, int, Any]]:
         """Return the bounds of this column in the form of marks."""
         assert self.declares is not None
-        found = about(items, self.declares.name)
-        return [(writer, place, numbered(at, control.type, self.descending)) for writer, place, at in found]
+        bounds = about(items, self.declares.name)
+        return [(writer, place, numbered(at, control.type, self.descending)) for writer, place, at in bounds]
 
     def _remember(self, tick: Tick, bounds: Sequence[tuple[str, int, Any]]) -> None:
         control = tick.control(self)

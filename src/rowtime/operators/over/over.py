@@ -27,7 +27,7 @@ from rowtime.expr.facts import Fact
 from rowtime.kernels.hashes import hashes
 from rowtime.kernels.window_functions import Nth
 from rowtime.kernels.windowed import Answer, Wanted, Windows, lasting, newest, renewed, whole
-from rowtime.operators.contract import AGGREGATION, Delta, Link, Made, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import AGGREGATION, Delta, Derivation, Link, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import NUMBERED
 from rowtime.operators.contract.state import Kept, Segment, StateNote
 from rowtime.operators.over.over_calls import Call, OverControl, RunningMark
@@ -98,23 +98,25 @@ class Over(Unary):
     def emits(self) -> Shape:
         """Return the passed columns, and those of the calls; still in stream order."""
         below = self.input.emits()
-        known = {column.name: column for column in below.columns}
-        columns = (*(known[name] for name in self.passed), *(c.column for c in self.calls))
+        columns_below = {column.name: column for column in below.columns}
+        columns = (*(columns_below[name] for name in self.passed), *(c.column for c in self.calls))
         return replace(below.without_origin(), columns=columns, event=None)
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
         """Return the rows of the same keys up to the row, as far back as the frames go."""
-        known = [k for k in self.keys if {c.name for c in k.expression.find_all(exp.Column)} <= {*self.passed, ROWTIME}]
-        same = tuple((to_spark(key.expression), to_spark(key.expression)) for key in known)
+        keys_above = [
+            k for k in self.keys if {c.name for c in k.expression.find_all(exp.Column)} <= {*self.passed, ROWTIME}
+        ]
+        same = tuple((to_spark(key.expression), to_spark(key.expression)) for key in keys_above)
         spans = [call.frame.lower if call.frame.by_range else None for call in self.calls]
         far = self.order is None and all(spans)
         lowest = f" AND {BEGINS} >= {ASKED_AT} - {max(filter(None, spans), default=0)}L" if far else ""
         return Link(same, meets=f"{BEGINS} <= {ASKED_AT}{lowest}")
 
-    def made_from(self, n: int, column: str) -> Made | None:
+    def made_from(self, n: int, column: str) -> Derivation | None:
         """Return the source of a column: the argument of a call, or a passed column."""
         call = next((call for call in self.calls if call.column.name == column), None)
-        return super().made_from(n, column) if call is None else Made(columns_in([call.argument]), AGGREGATION)
+        return super().made_from(n, column) if call is None else Derivation(columns_in([call.argument]), AGGREGATION)
 
     def decided_by(self, n: int) -> Iterable[str]:  # noqa: ARG002 - one input
         """Return the keys, and the order of the rows."""
@@ -147,7 +149,7 @@ class Over(Unary):
         """Compute the calls over new and kept rows; keep the rows that later rows need."""
         delta = deltas[0]
         clock = self._clock(tick, least(delta.clocks.values()))
-        made: list[DataFrame] = []
+        answers: list[DataFrame] = []
         files: list[Segment] = []
         count = 0
         if delta.rows is not None:
@@ -163,12 +165,12 @@ class Over(Unary):
                 if taken is not None:
                     files += to_files(tick, self, fresh, answer, taken)
                 else:
-                    made.append(to_spark_rows(tick, self, fresh, answer, control.types))
+                    answers.append(to_spark_rows(tick, self, fresh, answer, control.types))
                 count += fresh.num_rows
         for what in (ROWS, HEADS):
             tick.segments(self, what).forget(clock)
             self._compact(tick, what, clock)
-        rows = reduce(lambda one, other: one.unionByName(other), made) if made else None
+        rows = reduce(lambda one, other: one.unionByName(other), answers) if answers else None
         return Delta(rows, delta.clocks, count, delta.lowest, delta.highest, files=tuple(files) or None)
 
     def _pieces(
@@ -178,21 +180,21 @@ class Over(Unary):
 
         Spark is used only if something has to be computed or sorted.
         """
-        asked = self._asked(collated)
-        read = None if collated else self._read(delta.peek, internals, asked)
-        pieces = self._collected(tick, delta, internals, asked, collated) if read is None else gathered(read, MOST)
-        return (self._completed(piece, asked) for piece in pieces if piece.num_rows)
+        arguments = self._computed_values(collated)
+        read = None if collated else self._read(delta.peek, internals, arguments)
+        pieces = self._collected(tick, delta, internals, arguments, collated) if read is None else gathered(read, MOST)
+        return (self._completed(piece, arguments) for piece in pieces if piece.num_rows)
 
     def _collected(
         self,
         tick: Tick,
         delta: Delta,
         internals: Sequence[str],
-        asked: Mapping[str, exp.Expr],
+        arguments: Mapping[str, exp.Expr],
         collated: frozenset[str],
     ) -> Iterator[pa.Table]:
         assert delta.rows is not None
-        rows = self._wanted(delta.rows, internals, asked)
+        rows = self._wanted(delta.rows, internals, arguments)
         if collated:
             keys = {key.column.name for key in self.keys}
             rows = paired(keyed(rows, collated & keys), collated - keys)
@@ -211,10 +213,10 @@ class Over(Unary):
         if parts <= 1:
             return []
         shares = ", ".join(str(number / parts) for number in range(1, parts))
-        found: list[int] = (
+        edges: list[int] = (
             rows.selectExpr(f"percentile_approx({POSITION}, array({shares})) AS at").toArrow()["at"][0].as_py()
         )
-        return found
+        return edges
 
     @cached_property
     def windows(self) -> Windows:
@@ -238,39 +240,39 @@ class Over(Unary):
     @cached_property
     def _given(self) -> dict[str, str]:
         """Return the values that are passed columns already: name in the computation -> column."""
-        known = {} if self.closers else {quoted(name): name for name in self.passed}
+        passed = {} if self.closers else {quoted(name): name for name in self.passed}
         texts = {name: to_spark(value) for name, value in self.made.items()}
-        return {name: known[text] for name, text in texts.items() if text in known}
+        return {name: passed[text] for name, text in texts.items() if text in passed}
 
-    def _asked(self, collated: frozenset[str]) -> dict[str, exp.Expr]:
+    def _computed_values(self, collated: frozenset[str]) -> dict[str, exp.Expr]:
         """Return the values to compute besides the passed columns."""
         wanted = {n: value for n, value in self.made.items() if n not in self._given or n in collated}
         return {n: value for n, value in wanted.items() if to_spark(value) != ONE}
 
     def _read(
-        self, peek: Peek | None, internals: Sequence[str], asked: Mapping[str, exp.Expr]
+        self, peek: Peek | None, internals: Sequence[str], arguments: Mapping[str, exp.Expr]
     ) -> Iterable[pa.Table] | None:
         """Return the rows from their source, if only columns are needed."""
-        plain = all(isinstance(value, exp.Column) for value in asked.values())
+        plain = all(isinstance(value, exp.Column) for value in arguments.values())
         if peek is None or self.closers or self.order is not None or not plain:
             return None
-        columns = {name: value.name for name, value in asked.items()}
+        columns = {name: value.name for name, value in arguments.items()}
         return peek.rows({name: name for name in (*self.passed, *internals)} | columns)
 
-    def _wanted(self, rows: DataFrame, internals: Sequence[str], asked: Mapping[str, exp.Expr]) -> DataFrame:
+    def _wanted(self, rows: DataFrame, internals: Sequence[str], arguments: Mapping[str, exp.Expr]) -> DataFrame:
         """Return the columns to compute in Spark: passed columns, keys, arguments and times, each once."""
-        made = [f"{to_spark(value)} AS {name}" for name, value in asked.items()]
+        texts = [f"{to_spark(value)} AS {name}" for name, value in arguments.items()]
         if self._measured is not None:
-            made.append(f"{self._measured} AS {RANGE_VALUE}")
-        rows = rows.selectExpr(*map(quoted, self.passed), *internals, *made, f"{ROWTIME} AS {SEEN}")
+            texts.append(f"{self._measured} AS {RANGE_VALUE}")
+        rows = rows.selectExpr(*map(quoted, self.passed), *internals, *texts, f"{ROWTIME} AS {SEEN}")
         if self.closers:
             rows = rows.selectExpr("*", f"{self._period_end} AS {DUE}")
         return rows.drop(SEEN)
 
-    def _completed(self, rows: pa.Table, asked: Mapping[str, exp.Expr]) -> pa.Table:
+    def _completed(self, rows: pa.Table, arguments: Mapping[str, exp.Expr]) -> pa.Table:
         """Return the rows with columns that exist under other names, and values that are computed here."""
         for name in self.made:
-            if name in asked:
+            if name in arguments:
                 continue
             if name in self._given:
                 rows = rows.append_column(name, rows[self._given[name]])
@@ -301,7 +303,7 @@ class Over(Unary):
         return ends[0] if len(ends) == 1 else f"least({', '.join(ends)})"
 
     def _answer(self, tick: Tick, piece: pa.Table, control: OverControl, clock: int) -> tuple[pa.Table, Answer | None]:
-        fresh, answer = answered(tick, self, piece, lambda what: self._known(tick, what, piece))
+        fresh, answer = answered(tick, self, piece, lambda what: self._state(tick, what, piece))
         if answer is None:
             return fresh, None
         self._keep(tick, answer, min(clock, self._reached(fresh)))
@@ -335,20 +337,20 @@ class Over(Unary):
     def _places(self) -> tuple[str, ...]:
         return (POSITION, AT, DUE, *self.windows.keys, *([KEY_HASH] if self.keys else []))
 
-    def _known(self, tick: Tick, what: str, fresh: pa.Table) -> pa.Table | None:
+    def _state(self, tick: Tick, what: str, fresh: pa.Table) -> pa.Table | None:
         """Return the kept rows of the new rows' keys, in stream order."""
         segments = tick.segments(self, what)
         low = BEGINNING
         if self.windows.timed:
             low = int(np.asarray(fresh[RANGE_VALUE if RANGE_VALUE in fresh.column_names else AT].combine_chunks())[0])
-        found = segments.tables(segments.overlapping(low, END))
-        if self.keys and found:
+        tables = segments.tables(segments.overlapping(low, END))
+        if self.keys and tables:
             hashes = np.unique(np.asarray(fresh[KEY_HASH]))
-            found = [of_keys(table, hashes) for table in found]
-        found = [table for table in found if table.num_rows]
-        if not found:
+            tables = [of_keys(table, hashes) for table in tables]
+        tables = [table for table in tables if table.num_rows]
+        if not tables:
             return None
-        together = self._newest(pa.concat_tables(found, promote_options="default"))
+        together = self._newest(pa.concat_tables(tables, promote_options="default"))
         return renewed(self.windows, together, fresh) if what == HEADS else together
 
     def _keep(self, tick: Tick, answer: Answer, clock: int) -> None:

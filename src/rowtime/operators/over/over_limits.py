@@ -23,12 +23,12 @@ from rowtime.sql.generate import to_rowtime
 if TYPE_CHECKING:
     from rowtime.operators.over.over import Over
 
-Known = Callable[[str], pa.Table | None]
+ReadState = Callable[[str], pa.Table | None]
 
 
-def answered(tick: Tick, node: Over, fresh: pa.Table, known: Known) -> tuple[pa.Table, Answer | None]:
+def answered(tick: Tick, node: Over, fresh: pa.Table, read: ReadState) -> tuple[pa.Table, Answer | None]:
     """Return the new rows to emit, and their values; ``None`` if all are refused."""
-    heads, kept, refused = known("heads"), known("rows"), list[pa.Table]()
+    heads, kept, refused = read("heads"), read("rows"), list[pa.Table]()
     answer = None
     while fresh.num_rows:
         try:
@@ -43,7 +43,7 @@ def answered(tick: Tick, node: Over, fresh: pa.Table, known: Known) -> tuple[pa.
             fresh = fresh.filter(pa.array(~np.asarray(wrong.beyond)))
     if refused:
         gone = tick.frame(node, pa.concat_tables(refused))
-        tick.refuse_computed(node, gone, BROKEN, sum(one.num_rows for one in refused))
+        tick.refuse_computed(node, gone, BROKEN, sum(table.num_rows for table in refused))
     return fresh, answer
 
 

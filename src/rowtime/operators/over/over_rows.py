@@ -13,14 +13,14 @@ from rowtime.kernels.frames import Ints
 
 def gathered(tables: Iterable[pa.Table], most: int) -> Iterator[pa.Table]:
     """Yield the rows of tables, at most ``most`` at a time."""
-    found: list[pa.Table] = []
+    batch: list[pa.Table] = []
     for part in (table.slice(start, most) for table in tables for start in range(0, table.num_rows, most)):
-        if sum(one.num_rows for one in (*found, part)) > most:
-            yield pa.concat_tables(found).combine_chunks()
-            found = []
-        found.append(part)
-    if found:
-        yield pa.concat_tables(found).combine_chunks()
+        if sum(one.num_rows for one in (*batch, part)) > most:
+            yield pa.concat_tables(batch).combine_chunks()
+            batch = []
+        batch.append(part)
+    if batch:
+        yield pa.concat_tables(batch).combine_chunks()
 
 
 def in_stream_order(rows: pa.Table) -> pa.Table:
@@ -34,8 +34,8 @@ def in_stream_order(rows: pa.Table) -> pa.Table:
 
 def of_keys(table: pa.Table, hashed: Ints) -> pa.Table:
     """Return the rows of some keys in a table sorted by hash."""
-    known = np.asarray(table[KEY_HASH])
-    begins, ends = np.searchsorted(known, hashed, "left"), np.searchsorted(known, hashed, "right")
+    hashes = np.asarray(table[KEY_HASH])
+    begins, ends = np.searchsorted(hashes, hashed, "left"), np.searchsorted(hashes, hashed, "right")
     lengths = ends - begins
     steps = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return table.take(pa.array(np.repeat(begins, lengths) + steps))

@@ -73,8 +73,8 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
 
 def _by_key(windows: Windows, heads: pa.Table | None, kept: pa.Table | None, fresh: pa.Table, slices: int) -> Answer:
     """Compute slices of keys, by their hash; everything about a key is in one of them."""
-    known = {POSITION, AT, RANGE_VALUE, KEY_HASH, DUE, *windows.keys, *windows.arguments}
-    fresh = fresh.select([name for name in fresh.column_names if name in known])
+    names = {POSITION, AT, RANGE_VALUE, KEY_HASH, DUE, *windows.keys, *windows.arguments}
+    fresh = fresh.select([name for name in fresh.column_names if name in names])
     places = [_of_slice(fresh, number, slices) for number in range(slices)]
     parts: list[Part] = [
         (_taken(heads, number, slices), _taken(kept, number, slices), fresh.take(pa.array(mine)))
@@ -82,9 +82,9 @@ def _by_key(windows: Windows, heads: pa.Table | None, kept: pa.Table | None, fre
         if len(mine)
     ]
     answers = _answers(windows, parts)
-    made = [answer.heads for answer in answers if answer.heads is not None]
+    tables = [answer.heads for answer in answers if answer.heads is not None]
     left = pa.concat_tables(answer.kept for answer in answers)
-    return Answer(_joined(answers, np.concatenate(places)), left, pa.concat_tables(made) if made else None)
+    return Answer(_joined(answers, np.concatenate(places)), left, pa.concat_tables(tables) if tables else None)
 
 
 def _of_slice(rows: pa.Table, number: int, slices: int) -> Ints:
@@ -97,8 +97,8 @@ def _taken(rows: pa.Table | None, number: int, slices: int) -> pa.Table | None:
 
 def _joined(answers: Iterable[Answer], places: Ints | None) -> Table:
     """Combine the values of all slices; those whose rows were at ``places`` in the order of the rows."""
-    found = list(answers)
-    values = {name: pa.concat_arrays([answer.values[name] for answer in found]) for name in found[0].values}
+    parts = list(answers)
+    values = {name: pa.concat_arrays([answer.values[name] for answer in parts]) for name in parts[0].values}
     if places is None:
         return values
     back = pa.array(np.argsort(places))

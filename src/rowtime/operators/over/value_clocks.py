@@ -62,15 +62,15 @@ class ValueClocks:
         """Return for each closer that has a clock the condition that a group is before it."""
         if bound >= END:
             return ["true"]
-        found = []
+        conditions = []
         for closer in self.closers:
             text = self.at(tick, closer, bound)
             if text is not None:
                 name = self.names[closer.key]
-                found.append(f"{name} {'>' if closer.descending else '<'} ({text})")
+                conditions.append(f"{name} {'>' if closer.descending else '<'} ({text})")
                 if any(gate.starts_null for gate in self.gates):
-                    found.append(f"{name} IS NULL")
-        return found
+                    conditions.append(f"{name} IS NULL")
+        return conditions
 
     def moved(self, tick: Tick, node: Keeper[ValueControl], bound: int) -> bool:
         """Return True if a clock of an operator has changed since the last tick; Spark folds the constants."""
@@ -91,8 +91,8 @@ class ValueClocks:
         wanted = {column.name for column in stamp.find_all(exp.Column)}
         if any(texts.get(name) is None for name in wanted):
             return BEGINNING
-        found = stamp.copy().transform(lambda p: _parsed(texts[p.name]) if isinstance(p, exp.Column) else p)
-        return tick.scalar(f"SELECT unix_micros(CAST({to_spark(found)} AS TIMESTAMP))")
+        filled = stamp.copy().transform(lambda p: _parsed(texts[p.name]) if isinstance(p, exp.Column) else p)
+        return tick.scalar(f"SELECT unix_micros(CAST({to_spark(filled)} AS TIMESTAMP))")
 
     def at(self, tick: Tick, closer: Closer, bound: int) -> str | None:
         """Return the clock of a closer as Spark SQL; ``None`` before the first row."""
@@ -102,8 +102,8 @@ class ValueClocks:
         if any(marks[name] is None for name in wanted):
             return None
 
-        found = closer.at.copy()
-        return to_spark(found.transform(lambda p: _parsed(marks[p.name]) if isinstance(p, exp.Column) else p))
+        expression = closer.at.copy()
+        return to_spark(expression.transform(lambda p: _parsed(marks[p.name]) if isinstance(p, exp.Column) else p))
 
 
 class ByValues(Unary):
@@ -157,5 +157,5 @@ class ByValues(Unary):
 
 
 def _parsed(text: str | None) -> exp.Expr:
-    found: exp.Expr = parse_expression(text or "NULL")
-    return exp.paren(found)
+    expression: exp.Expr = parse_expression(text or "NULL")
+    return exp.paren(expression)

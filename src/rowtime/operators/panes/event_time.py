@@ -167,7 +167,7 @@ class EventTimed(Unary):
     def _timeline(self, tick: Tick, items: pa.Table, *, ended: bool) -> Timeline:
         control = tick.control(self)
         before = control.bound
-        known = control.regions or [BEGINNING] * self.regions
+        regions = control.regions or [BEGINNING] * self.regions
         by_region = self._reached(tick, items)
         wanted = self._wanted(items) if not by_region else np.minimum.reduce(by_region)
         # Bounds set manually come after everything that earlier ticks have read.
@@ -179,7 +179,7 @@ class EventTimed(Unary):
         times = pc.fill_null(items["t"], BEGINNING).to_numpy()
         line = Timeline(before, where, values, items[POSITION].to_numpy()[is_row], times[is_row])
         tick.remember(self, set=[], reached=reached, bound=line.after)
-        return replace(line, regions=_by_region(items, is_row, known, by_region))
+        return replace(line, regions=_by_region(items, is_row, regions, by_region))
 
     def _wanted(self, items: pa.Table) -> np.ndarray:
         """Return the bound that each item asks for."""
@@ -194,17 +194,17 @@ class EventTimed(Unary):
         if not self.regions or REGION not in items.column_names:
             return []
         wanted, region = self._wanted(items), items[REGION].to_numpy()
-        known = tick.control(self).regions or [BEGINNING] * self.regions
-        reached = [_running(wanted, region == n, known[n]) for n in range(self.regions)]
-        tick.remember(self, regions=[int(of[-1]) if len(of) else known[n] for n, of in enumerate(reached)])
+        regions = tick.control(self).regions or [BEGINNING] * self.regions
+        reached = [_running(wanted, region == n, regions[n]) for n in range(self.regions)]
+        tick.remember(self, regions=[int(of[-1]) if len(of) else regions[n] for n, of in enumerate(reached)])
         return reached
 
     def _given(self, tick: Tick) -> list[int]:
         """Return a bound of the event time for the stream as a whole, outside of a writer's order."""
         if self.gate is None:
             return []
-        found = tick.control(self.gate).given
-        return [] if found is None else [found]
+        bound = tick.control(self.gate).given
+        return [] if bound is None else [bound]
 
     # -- the guard --------------------------------------------------------------------
 
@@ -226,9 +226,9 @@ class EventTimed(Unary):
                 continue  # its rows have been judged, against the time of the other rows
             mine = np.flatnonzero(pc.equal(writers, writer).to_numpy(zero_copy_only=False))
             mark = marks.get(writer, marks.get("", BEGINNING))  # "": all writers, if rows' writers were unknown
-            found = guard(Items.of(times[mine], known[mine]), mark, Limits(UNREACHED, self.beyond))
-            early[mine], above[mine] = found.result == EARLY, found.before
-            marks[writer] = found.mark
+            verdict = guard(Items.of(times[mine], known[mine]), mark, Limits(UNREACHED, self.beyond))
+            early[mine], above[mine] = verdict.result == EARLY, verdict.before
+            marks[writer] = verdict.mark
         tick.remember(self, early=self.beyond, highest=marks)  # the distance is for the re-admission of early rows
         if not early.any():
             return items, {}
@@ -256,32 +256,32 @@ class EventTimed(Unary):
         return tick.account(self, rows, verdict, f"timestamp_micros({in_calendar(self.micros)})")
 
 
-def _running(wanted: np.ndarray, mine: np.ndarray, known: int) -> np.ndarray:
+def _running(wanted: np.ndarray, mine: np.ndarray, mark: int) -> np.ndarray:
     """Return the bound of one region after each item."""
-    found: np.ndarray = np.maximum.accumulate(np.maximum(np.where(mine, wanted, BEGINNING), known))
-    return found
+    marks: np.ndarray = np.maximum.accumulate(np.maximum(np.where(mine, wanted, BEGINNING), mark))
+    return marks
 
 
 def _by_region(
-    items: pa.Table, is_row: np.ndarray, known: Sequence[int], reached: Sequence[np.ndarray]
+    items: pa.Table, is_row: np.ndarray, befores: Sequence[int], reached: Sequence[np.ndarray]
 ) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     """Return, for each region, the positions of its rows, and its bound before each of them and after all."""
     if not reached:
         return ()
     positions, region = items[POSITION].to_numpy(), items[REGION].to_numpy()
-    found = []
-    for number, (before, after) in enumerate(zip(known, reached, strict=True)):
+    regions = []
+    for number, (before, after) in enumerate(zip(befores, reached, strict=True)):
         mine = np.flatnonzero(is_row & (region == number))
         bounds = np.concatenate([[before], after])
-        found.append(marks_of(before, positions[mine], bounds[mine], int(bounds[-1])))
-    return tuple(found)
+        regions.append(marks_of(before, positions[mine], bounds[mine], int(bounds[-1])))
+    return tuple(regions)
 
 
 def _stamps(tick: Tick, node: Operator, rows: DataFrame, positions: np.ndarray) -> np.ndarray:
     """Return the rowtimes of items, µs."""
     tick.describe(node, "read the rowtimes of what moved the bound")
-    found = rows.selectExpr(POSITION, f"unix_micros({ROWTIME}) AS t").toArrow().sort_by(POSITION)
-    times: np.ndarray = found["t"].to_numpy()[np.searchsorted(found[POSITION].to_numpy(), positions)]
+    table = rows.selectExpr(POSITION, f"unix_micros({ROWTIME}) AS t").toArrow().sort_by(POSITION)
+    times: np.ndarray = table["t"].to_numpy()[np.searchsorted(table[POSITION].to_numpy(), positions)]
     return times
 
 

@@ -46,13 +46,13 @@ class PaneTimes:
 
     def first_end(self, times: np.ndarray) -> np.ndarray:
         """Return the end of the earliest pane that has not ended at each time."""
-        found: np.ndarray = times + self.period - (times - self.offset - self.duration) % self.period
-        return found
+        ends: np.ndarray = times + self.period - (times - self.offset - self.duration) % self.period
+        return ends
 
     def covers(self, times: np.ndarray) -> np.ndarray:
         """Return whether each time is in a pane; there may be gaps between panes."""
-        found: np.ndarray = self.first_end(times) - self.duration <= times
-        return found
+        covered: np.ndarray = self.first_end(times) - self.duration <= times
+        return covered
 
     def ends_text(self, micros: str) -> str:
         """Return Spark SQL: the end of each pane of an instant (BIGINT µs), one row each."""

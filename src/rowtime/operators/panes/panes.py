@@ -132,9 +132,9 @@ class Panes(RowGroups):
         ends, timings, indices = (columns_of(pane_fact(name, self.times.duration)) for name in (END_OF, TIMING, INDEX))
         signs = frozenset(columns_of(parse_expression(SIGN)))
         again = self.age > 0 or self.every is not None
-        found = FireColumns(tuple(ends), frozenset(timings), frozenset(indices), signs, again, self.changes)
+        columns = FireColumns(tuple(ends), frozenset(timings), frozenset(indices), signs, again, self.changes)
         timing = pane_fact(TIMING, self.times.duration)
-        return found.among(self.having, lambda side: side == timing)
+        return columns.among(self.having, lambda side: side == timing)
 
     def link(self, n: int) -> Link:
         """Return the rows of the same keys in the pane that came up to the fire."""
@@ -213,22 +213,22 @@ class Panes(RowGroups):
         if self.event.mode != OUTPUT:
             self._watch_bounds(tick, late, line)
             return
-        writer, known = next(iter(control.raised.items()), ("", None))
+        writer, stored = next(iter(control.raised.items()), ("", None))
         highest = np.maximum.accumulate(np.concatenate([[control.highest], line.times]))
         tick.remember(self, highest=int(highest[-1]), raised={})
-        poison = raised(known, line.rows, highest, np.isin(line.rows, late))
+        poison = raised(stored, line.rows, highest, np.isin(line.rows, late))
         if poison is None:
             return
-        if known is None or poison[0] != known[0]:
+        if stored is None or poison[0] != stored[0]:
             writer, place = came_from(tick, self, rows, poison[0])
             tick.remember(self, place=place)
         tick.remember(self, raised={writer: poison})
 
     def _watch_bounds(self, tick: Tick, late: np.ndarray, line: Timeline) -> None:
         """Do the same for bounds from elsewhere: of merged regions, or set manually."""
-        found = line.regions or (marks_of(line.before, line.rows, line.at(line.rows), line.after),)
+        regions = line.regions or (marks_of(line.before, line.rows, line.at(line.rows), line.after),)
         jumps = {**tick.control(self).jumps}
-        for number, (positions, risen) in enumerate(found):
+        for number, (positions, risen) in enumerate(regions):
             poison = raised(jumps.pop(str(number), None), positions, risen, np.isin(positions, late))
             if poison is not None:
                 jumps[str(number)] = poison

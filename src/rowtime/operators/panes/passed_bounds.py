@@ -123,22 +123,22 @@ class PassedBounds(Operator):
         control = tick.control(self)
         before, last = control.clock, control.last
         where, values = line.positions, line.values
-        stands, known = [], last
+        stands, newest = [], last
         if len(line.rows) or len(where):
             items = where[(where > FIRST) & (where < LAST)]
-            known = max([last, *line.rows[-1:].tolist(), *items[-1:].tolist()])
-        tick.remember(self, clock=clock, last=known)
-        for kind, at, after, first in ((FIRST, before, last, 2), (LAST, clock, known, BETWEEN // 2)):
-            found = np.flatnonzero(where == kind)
-            rest = np.minimum(np.arange(len(found)) + first, first + BETWEEN // 2 - 3)
-            times = np.where(values[found] >= END, MAX_MICROS, min(max(at, MIN_MICROS), MAX_MICROS))
-            stands.append((found, times, after * BETWEEN + rest))
+            newest = max([last, *line.rows[-1:].tolist(), *items[-1:].tolist()])
+        tick.remember(self, clock=clock, last=newest)
+        for kind, at, after, first in ((FIRST, before, last, 2), (LAST, clock, newest, BETWEEN // 2)):
+            rows = np.flatnonzero(where == kind)
+            rest = np.minimum(np.arange(len(rows)) + first, first + BETWEEN // 2 - 3)
+            times = np.where(values[rows] >= END, MAX_MICROS, min(max(at, MIN_MICROS), MAX_MICROS))
+            stands.append((rows, times, after * BETWEEN + rest))
         caused = np.flatnonzero((where > FIRST) & (where < LAST))
         if len(caused):
             assert line.stamps is not None
             stands.append((caused, line.stamps(where[caused]), where[caused] * BETWEEN + 1))
-        found, times, places = (np.concatenate(part).astype(np.int64) for part in zip(*stands, strict=True))
-        return pa.table({"t": times, POSITION: places, GIVEN: values[found]})
+        rows, times, places = (np.concatenate(part).astype(np.int64) for part in zip(*stands, strict=True))
+        return pa.table({"t": times, POSITION: places, GIVEN: values[rows]})
 
     def _bound_rows(self, tick: Tick, bounds: pa.Table) -> DataFrame:
         columns = [f"CAST(NULL AS {c.type or 'VOID'}) AS {quoted(c.name)}" for c in self.input.emits().columns]

@@ -20,8 +20,8 @@ from rowtime.core.errors import refuse
 from rowtime.frames.kinds import arrow_of
 from rowtime.frames.local import FEW, LocalFrame
 from rowtime.frames.queries import Uncomputed
-from rowtime.kernels.frames import Ints, Known
-from rowtime.kernels.matching.rows import NOTHING, Asked, Conditions, Picked, Rows, Running
+from rowtime.kernels.frames import Flags, Ints
+from rowtime.kernels.matching.rows import NOTHING, Conditions, PathCondition, Picked, Rows, Running
 from rowtime.kernels.matching.running import running, whole_array
 from rowtime.kernels.window_functions import Table
 from rowtime.operators.patterns.slots import FIRST, Condition, Fold, MatchFunction, Pick
@@ -47,13 +47,13 @@ class Values:
 
     def at(self, value: str, places: Ints, move: int = 0) -> pa.Array:
         """Return a value at some rows (`NOTHING`: no row), ``move`` rows further in the partition; NULL beyond it."""
-        there = places != NOTHING
+        exists = places != NOTHING
         if move:
-            known = np.where(there, places, 0)
-            part = self.rows.partition[known]
-            places = known + move
-            there = there & (places >= self.rows.begins[part]) & (places < self.rows.ends[part])
-        return self.columns[value].take(pa.array(np.where(there, places, 0), mask=~there))
+            indices = np.where(exists, places, 0)
+            part = self.rows.partition[indices]
+            places = indices + move
+            exists = exists & (places >= self.rows.begins[part]) & (places < self.rows.ends[part])
+        return self.columns[value].take(pa.array(np.where(exists, places, 0), mask=~exists))
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Tester:
 
     session: SparkSession
 
-    def holds(self, text: str, columns: Mapping[str, pa.Array], types: Mapping[str, str], count: int) -> Known:
+    def holds(self, text: str, columns: Mapping[str, pa.Array], types: Mapping[str, str], count: int) -> Flags:
         """Return which rows of some columns satisfy a condition."""
         if not count:
             return np.zeros(0, np.bool_)
@@ -72,23 +72,23 @@ class Tester:
         if not columns:
             columns, types = {TESTED: pa.array(np.ones(count, np.bool_))}, {TESTED: "boolean"}
         table = pa.table(dict(columns))
-        found = [self._computed(table.slice(at, FEW), text, types) for at in range(0, count, FEW)]
-        return np.concatenate(found)
+        parts = [self._computed(table.slice(at, FEW), text, types) for at in range(0, count, FEW)]
+        return np.concatenate(parts)
 
-    def _computed(self, table: pa.Table, text: str, types: Mapping[str, str]) -> Known:
+    def _computed(self, table: pa.Table, text: str, types: Mapping[str, str]) -> Flags:
         fields = [(name, types[name]) for name in table.column_names]
         frame = LocalFrame.of(self.session, table, fields)
         rows = self.session.createDataFrame(table) if frame is None else frame
         wanted = f"{text} AS {TESTED}"
         try:
-            found = collected(rows.selectExpr(wanted))
+            answer = collected(rows.selectExpr(wanted))
         except Uncomputed:  # Spark reports the reason, or can compute it
             assert frame is not None
-            found = collected(frame.spark().selectExpr(wanted))
-        return _true(whole_array(found[TESTED].combine_chunks()))
+            answer = collected(frame.spark().selectExpr(wanted))
+        return _true(whole_array(answer[TESTED].combine_chunks()))
 
 
-def _true(column: pa.Array) -> Known:
+def _true(column: pa.Array) -> Flags:
     if not pa.types.is_boolean(column.type):
         what = f"a condition in DEFINE is not BOOLEAN: its values have the type {column.type}"
         raise refuse("R174", what, "Compare it with a value, for example by > 0.")
@@ -108,7 +108,7 @@ class Built:
     @cached_property
     def made(self) -> Conditions:
         """Return the conditions in the matcher's form."""
-        of_rows: dict[int, Known] = {}
+        of_rows: dict[int, Flags] = {}
         of_paths: dict[int, list[Condition]] = {}
         for condition in self.conditions:
             number = self.numbers[condition.variable]
@@ -117,9 +117,9 @@ class Built:
                 of_rows[number] = mine & of_rows.get(number, mine)
             else:
                 of_paths.setdefault(number, []).append(condition)
-        return Conditions(of_rows, {n: self._asked(some) for n, some in of_paths.items()}, self._running)
+        return Conditions(of_rows, {n: self._path_condition(some) for n, some in of_paths.items()}, self._running)
 
-    def _of_rows(self, condition: Condition) -> Known:
+    def _of_rows(self, condition: Condition) -> Flags:
         every = np.arange(len(self.values.rows.times))
         picks = [slot for slot in condition.slots if isinstance(slot, Pick)]
         columns = {slot.column.name: self.values.at(to_spark(slot.value), every, slot.move) for slot in picks}
@@ -139,7 +139,7 @@ class Built:
 
     @cached_property
     def _folds(self) -> list[Fold]:
-        return [slot for one in self.conditions for slot in one.slots if isinstance(slot, Fold)]
+        return [slot for condition in self.conditions for slot in condition.slots if isinstance(slot, Fold)]
 
     @cached_property
     def _running(self) -> list[Running]:
@@ -152,14 +152,14 @@ class Built:
     def _of(self, variables: Iterable[str]) -> frozenset[int]:
         return frozenset(self.numbers[name] for name in variables)
 
-    def _asked(self, conditions: Sequence[Condition]) -> Asked:
+    def _path_condition(self, conditions: Sequence[Condition]) -> PathCondition:
         """Return the conditions of a variable: one after the other, each for the paths that the others leave."""
         slots = [slot for one in conditions for slot in one.slots]
         picks = [slot for slot in slots if isinstance(slot, Pick | MatchFunction) and not slot.of_row]
         picked = tuple(dict.fromkeys(one for slot in picks for one in self._read(slot)))
         folds = [self._folds.index(slot) for slot in slots if isinstance(slot, Fold)]
 
-        def test(rows: Ints, places: Sequence[Ints], sums: Sequence[Table]) -> Known:
+        def test(rows: Ints, places: Sequence[Ints], sums: Sequence[Table]) -> Flags:
             fits = np.ones(len(rows), np.bool_)
             for condition in conditions:
                 left = np.flatnonzero(fits)
@@ -172,14 +172,16 @@ class Built:
                             slot, {name: part.take(pa.array(left)) for name, part in sums[at].items()}
                         )
                     elif isinstance(slot, MatchFunction):
-                        columns[name] = self._named(slot, [places[picked.index(one)][left] for one in self._read(slot)])
+                        columns[name] = self._named(
+                            slot, [places[picked.index(pick)][left] for pick in self._read(slot)]
+                        )
                     else:
                         at_rows = rows if slot.of_row else places[picked.index(self._read(slot)[0])]
                         columns[name] = self.values.at(to_spark(slot.value), at_rows[left], slot.move)
                 fits[left] = self.tester.holds(*self._test(condition, columns), len(left))
             return fits
 
-        return Asked(picked, tuple(folds), test)
+        return PathCondition(picked, tuple(folds), test)
 
     def _read(self, slot: Pick | MatchFunction) -> list[Picked]:
         """The row that a slot means; to tell its variable, also those of each variable that it may be."""
@@ -193,15 +195,15 @@ class Built:
     def _named(self, slot: MatchFunction, places: Sequence[Ints]) -> pa.Array:
         """The names of the variables as which rows were taken: of those whose own rows are the same."""
         mine, *others = places
-        found = np.full(len(mine), NOTHING)
+        numbers = np.full(len(mine), NOTHING)
         for number, other in enumerate(others):
-            found[(other == mine) & (mine != NOTHING)] = number // (slot.place[1] + 1)
+            numbers[(other == mine) & (mine != NOTHING)] = number // (slot.place[1] + 1)
         names = pa.array([self.shown[self.numbers[name]] for name in slot.variables], pa.string())
-        return names.take(pa.array(found, mask=found == NOTHING))
+        return names.take(pa.array(numbers, mask=numbers == NOTHING))
 
     def _folded(self, slot: Fold, parts: Table) -> dict[str, pa.Array]:
         value = self._running[self._folds.index(slot)].value(parts)
-        made = {f"{slot.column.name}{more}": whole_array(part) for more, part in value.items()}
-        if len(made) == 1:
-            made[slot.column.name] = made[slot.column.name].cast(arrow_of(self.values.types[slot.column.name]))
-        return made
+        columns = {f"{slot.column.name}{more}": whole_array(part) for more, part in value.items()}
+        if len(columns) == 1:
+            columns[slot.column.name] = columns[slot.column.name].cast(arrow_of(self.values.types[slot.column.name]))
+        return columns

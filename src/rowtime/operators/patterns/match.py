@@ -42,8 +42,8 @@ from rowtime.operators.contract import (
     Column,
     Control,
     Delta,
+    Derivation,
     Link,
-    Made,
     Operator,
     Shape,
     Tick,
@@ -54,7 +54,7 @@ from rowtime.operators.contract.requirement import NUMBERED
 from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.over.over_rows import in_stream_order
 from rowtime.operators.patterns.conditions import Tester
-from rowtime.operators.patterns.looked import Looked
+from rowtime.operators.patterns.match_tick import MatchTick
 from rowtime.operators.patterns.remembered import Memory, Span
 from rowtime.operators.patterns.slots import CLASSIFIER, NUMBER, TAKEN, Condition, MatchFunction, Pick, Slot
 from rowtime.operators.patterns.typing import type_slots
@@ -132,8 +132,8 @@ class Match(Unary):
 
     def emits(self) -> Shape:
         """Return the keys, the slots and the passed columns; in stream order by key, match and row, not yet merged."""
-        known = {column.name: column for column in self.input.emits().columns}
-        passed = (replace(known[name], fact=type(known[name].fact)()) for name in self.passed)
+        columns_below = {column.name: column for column in self.input.emits().columns}
+        passed = (replace(columns_below[name], fact=type(columns_below[name].fact)()) for name in self.passed)
         columns = (*(key.column for key in self.keys), *(slot.column for slot in self.slots), *passed)
         order = (ROWTIME, *self.sorting, MATCH_AT, MATCH_ROW)
         extra = (*self.sorting, MATCH_AT, MATCH_ROW)
@@ -154,15 +154,15 @@ class Match(Unary):
             meets += [f"{BEGINS} <= {ASKED_AT}{later}"] if self.rows == ONE_ROW or self.within is not None else []
         return Link(same, meets=" AND ".join(meets) or "true")
 
-    def made_from(self, n: int, column: str) -> Made | None:
+    def made_from(self, n: int, column: str) -> Derivation | None:
         """Return the source of a column: the values of its slot, or a passed column."""
         slot = next((slot for slot in self.slots if slot.column.name == column), None)
         key = next((key for key in self.keys if key.column.name == column), None)
         if key is not None:
-            return Made.by(key.expression)
+            return Derivation.by(key.expression)
         if slot is None:
             return super().made_from(n, column)
-        return Made(columns_in([slot.value] if not isinstance(slot, MatchFunction) else []), AGGREGATION)
+        return Derivation(columns_in([slot.value] if not isinstance(slot, MatchFunction) else []), AGGREGATION)
 
     def decided_by(self, n: int) -> Iterable[str]:  # noqa: ARG002 - one input
         """Return the keys, and the columns of the conditions."""
@@ -170,7 +170,7 @@ class Match(Unary):
         values = (slot.value for slot in slots if not isinstance(slot, MatchFunction))
         return columns_in([*(key.expression for key in self.keys), *values])
 
-    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one input
+    def required_columns(self, n: int, wanted: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one input
         """Return the passed columns, and those of keys, conditions and measures."""
         return {*self.passed, *columns_in(self.row_expressions())}
 
@@ -190,11 +190,11 @@ class Match(Unary):
         if not oldest:
             return ""
         key = f" of {oldest['key']}" if oldest["key"] else ""
-        found = (
+        what = (
             f"the match of PATTERN ({fields['pattern']}) that may begin with the row{key} at {to_text(oldest['since'])}"
         )
         decides = f", a bound of {to_text(oldest['until'])}" if oldest["until"] < END else ""
-        return f"{found} is open: a further row{key}{decides} or the end of the stream decides it"
+        return f"{what} is open: a further row{key}{decides} or the end of the stream decides it"
 
     def null_at_first(self, name: str) -> bool:  # noqa: ARG002 - of any
         """Return False: nothing waits for a first row."""
@@ -203,7 +203,7 @@ class Match(Unary):
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """Return an empty DataFrame with the slots."""
         given = rows(self.input)
-        made = [
+        texts = [
             f"{to_spark(slot.typed)} AS {quoted(slot.column.name)}"
             for slot in self.slots
             if not isinstance(slot, MatchFunction)
@@ -212,7 +212,7 @@ class Match(Unary):
         nulls = [f"CAST(NULL AS {column.type}) AS {quoted(column.name)}" for column in functions]
         keys = [f"{to_spark(key.expression)} AS {quoted(key.column.name)}" for key in self.keys]
         wide = given.selectExpr("*", *keys, *nulls)
-        return wide.crossJoin(given.selectExpr(*made)) if made else wide
+        return wide.crossJoin(given.selectExpr(*texts)) if texts else wide
 
     # -- the pattern ---------------------------------------------------------------------
 
@@ -309,40 +309,40 @@ class Match(Unary):
         clock = least(delta.clocks.values())
         gap = None if self.expires is None else self.expires + 1
         memory = Memory(tick, self, self.names, self._rows, self._partitions, self.span, self.reach, gap)
-        looked = Looked(tick, self, memory, Tester(tick.spark))
+        match_tick = MatchTick(tick, self, memory, Tester(tick.spark))
         if delta.rows is not None:
             type_slots(tick, self, delta.rows)
             held: pa.Table | None = None
             for piece in self._pieces(tick, delta):
                 if held is not None:
-                    looked.at(held, int(held[AT][-1].as_py()))
+                    match_tick.at(held, int(held[AT][-1].as_py()))
                 held = piece
-            looked.at(held, clock)
+            match_tick.at(held, clock)
         else:
-            looked.at(None, clock)
+            match_tick.at(None, clock)
         memory.forget(clock)
         lowest, oldest = memory.standing(clock)
         control = tick.remember(self, bound=clock, least=lowest, open=oldest)
-        rows = looked.rows()
-        return Delta(rows, self.promises([delta.clocks], control), looked.count if rows is not None else 0)
+        rows = match_tick.rows()
+        return Delta(rows, self.promises([delta.clocks], control), match_tick.count if rows is not None else 0)
 
     def _pieces(self, tick: Tick, delta: Delta) -> Iterator[pa.Table]:
         """Yield the rows in stream order, in pieces that fit on the driver."""
         assert delta.rows is not None
-        made = [f"{to_spark(value)} AS {self.arguments[text]}" for text, value in self.values.items()]
+        texts = [f"{to_spark(value)} AS {self.arguments[text]}" for text, value in self.values.items()]
         keys = [f"{to_spark(key.expression)} AS {key.column.name}" for key in self.keys]
         at = f"unix_micros({ROWTIME}) AS {AT}"
-        rows = delta.rows.selectExpr(*map(quoted, self.passed), POSITION, at, *keys, *made)
+        rows = delta.rows.selectExpr(*map(quoted, self.passed), POSITION, at, *keys, *texts)
         edges = self._edges(tick, rows) if delta.count is None or delta.count > MOST else []
         for low, high in zip([-1, *edges], [*edges, None], strict=True):
             inside = f"{POSITION} > {low}" + ("" if high is None else f" AND {POSITION} <= {high}")
             tick.describe(self, "rows in stream order")
-            found = in_stream_order(collected(rows.where(inside) if edges else rows))
-            if found.num_rows:
+            piece = in_stream_order(collected(rows.where(inside) if edges else rows))
+            if piece.num_rows:
                 hashed = (
-                    hashes([whole(found[name]) for name in self.names]) if self.keys else np.zeros(len(found), np.int64)
+                    hashes([whole(piece[name]) for name in self.names]) if self.keys else np.zeros(len(piece), np.int64)
                 )
-                yield found.append_column(KEY_HASH, pa.array(hashed))
+                yield piece.append_column(KEY_HASH, pa.array(hashed))
 
     def _edges(self, tick: Tick, rows: DataFrame) -> list[int]:
         """Return positions between pieces of about equal size."""
@@ -352,5 +352,5 @@ class Match(Unary):
             return []
         shares = ", ".join(str(number / parts) for number in range(1, parts))
         text = f"percentile_approx({POSITION}, array({shares})) AS at"
-        found: list[int] = rows.selectExpr(text).toArrow()["at"][0].as_py()
-        return found
+        edges: list[int] = rows.selectExpr(text).toArrow()["at"][0].as_py()
+        return edges

@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from rowtime.core.columns import AT, PARTITION, POSITION
 from rowtime.core.time import END
-from rowtime.kernels.frames import Ints, by_key
-from rowtime.kernels.frames import Known as Flags
+from rowtime.kernels.frames import Flags, Ints, by_key
 from rowtime.kernels.matching.rows import Rows
 from rowtime.kernels.windowed import ranks, whole
 
@@ -53,8 +52,8 @@ class Laid:
         """Return a value from the state of each partition, or a default."""
         if not self.heads.num_rows:
             return default
-        known = column(self.heads, name)[np.maximum(self.head, 0)]
-        return np.where(self.head >= 0, known, default)
+        stored = column(self.heads, name)[np.maximum(self.head, 0)]
+        return np.where(self.head >= 0, stored, default)
 
     @cached_property
     def positions(self) -> Ints:
@@ -69,7 +68,7 @@ class Laid:
 
 
 @dataclass(frozen=True)
-class Known:
+class PartitionRows:
     """Kept and new rows of some ``keys``, and the state of these: ``heads``, at most one per key."""
 
     keys: tuple[str, ...]
@@ -78,12 +77,12 @@ class Known:
     heads: pa.Table
 
 
-def laid_out(known: Known, clock: int, expires: int | None, ahead: int) -> Laid | None:
+def laid_out(partitions: PartitionRows, clock: int, expires: int | None, ahead: int) -> Laid | None:
     """Return the partitions at a bound; ``None`` if there are no rows.
 
     Kept rows that ``heads`` no longer refer to are dropped.
     """
-    keys, kept, fresh, heads = known.keys, known.kept, known.fresh, known.heads
+    keys, kept, fresh, heads = partitions.keys, partitions.kept, partitions.fresh, partitions.heads
     body, count = pa.concat_tables([kept, fresh], promote_options="default"), heads.num_rows
     codes = ranks([[heads[key], body[key]] for key in keys], count + body.num_rows)
     head_of = np.full(int(codes.max(initial=0)) + 1, -1)

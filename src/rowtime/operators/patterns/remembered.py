@@ -47,7 +47,7 @@ class Span:
 class Stand:
     """The result of a tick: for each partition the number of its matches, and the position up to which they reach."""
 
-    found: Matches
+    matches: Matches
     counts: Ints
     covered: Ints
 
@@ -71,29 +71,29 @@ class Memory:
     def due(self, before: int, clock: int) -> Ints:
         """Return the hashes of the keys for which the clock decides something."""
         segments = self._of(self.partitions)
-        found = segments.tables(segments.overlapping(BEGINNING, clock))
-        hashes = [column(table, KEY_HASH)[_between(column(table, DUE), before, clock)] for table in found]
+        tables = segments.tables(segments.overlapping(BEGINNING, clock))
+        hashes = [column(table, KEY_HASH)[_between(column(table, DUE), before, clock)] for table in tables]
         return np.unique(np.concatenate(hashes)) if hashes else np.zeros(0, np.int64)
 
     def kept(self, hashes: Ints, before: int) -> pa.Table | None:
         """Return the kept rows of some keys, in stream order; ``None`` for none."""
-        rows = self._found(self.rows, hashes, before)
+        rows = self._rows_of(self.rows, hashes, before)
         return None if rows is None else rows.drop_columns([DUE]).sort_by(POSITION)
 
     def known(self, hashes: Ints, before: int, like: pa.Table) -> pa.Table:
         """Return the state of some keys; ``like``: rows with the same columns."""
-        heads = self._found(self.partitions, hashes, before)
+        heads = self._rows_of(self.partitions, hashes, before)
         if heads is not None:
             return newest(self.keys, heads)
         kinds = {name: like[name].type if name in self.keys else pa.int64() for name in self.partitions.columns}
         return pa.table({name: pa.array([], kind) for name, kind in kinds.items()})
 
-    def _found(self, kept: Kept, hashes: Ints, before: int) -> pa.Table | None:
+    def _rows_of(self, kept: Kept, hashes: Ints, before: int) -> pa.Table | None:
         segments = self._of(kept)
         tables = segments.tables(segments.overlapping(before, END))
-        found = [alive(of_keys(table, hashes), before) for table in tables]
-        found = [table for table in found if table.num_rows]
-        return pa.concat_tables(found, promote_options="default") if found else None
+        parts = [alive(of_keys(table, hashes), before) for table in tables]
+        parts = [table for table in parts if table.num_rows]
+        return pa.concat_tables(parts, promote_options="default") if parts else None
 
     def _of(self, kept: Kept) -> Segments:
         return self.tick.segments(self.node, kept.name)
@@ -102,11 +102,11 @@ class Memory:
 
     def keep(self, laid: Laid, stand: Stand, clock: int, turn: int) -> None:
         """Keep what may still be needed."""
-        rows, positions, found = laid.rows, laid.positions, stand.found
+        rows, positions, matches = laid.rows, laid.positions, stand.matches
         last = rows.times[rows.ends - 1]
         until = np.full(len(last), END) if self.span.partition >= END else last + self.span.partition
         lives = laid.last & (until > clock)
-        since = np.maximum(rows.begins, found.next - self.reach)
+        since = np.maximum(rows.begins, matches.next - self.reach)
         mine = laid.fresh & lives[rows.partition] & (np.arange(len(positions)) >= since[rows.partition])
         if mine.any():
             kept = laid.table.filter(pa.array(mine))
@@ -116,23 +116,23 @@ class Memory:
             return
         behind = positions[rows.ends - 1] + 1
         first = laid.of_heads(FIRST_ROW, positions[rows.begins])
-        opened = rows.times[np.minimum(found.next, rows.ends - 1)]
-        decided = np.minimum(found.until, END if self.gap is None else last + self.gap)
-        made = {
-            OPENED: np.where(found.next < rows.ends, opened, END),
+        opened = rows.times[np.minimum(matches.next, rows.ends - 1)]
+        decided = np.minimum(matches.until, END if self.gap is None else last + self.gap)
+        state = {
+            OPENED: np.where(matches.next < rows.ends, opened, END),
             DECIDED: decided,
             AT: last,
-            DUE: np.minimum(found.until, until),
+            DUE: np.minimum(matches.until, until),
             FIRST_ROW: np.where(laid.head >= 0, first, positions[rows.begins]),
             KEPT_FROM: np.where(since < rows.ends, positions[np.minimum(since, rows.ends - 1)], behind),
-            START_FROM: np.where(found.next < rows.ends, positions[np.minimum(found.next, rows.ends - 1)], behind),
+            START_FROM: np.where(matches.next < rows.ends, positions[np.minimum(matches.next, rows.ends - 1)], behind),
             MATCHED_TO: stand.covered,
             MATCHES: stand.counts,
-            LEAST: found.least,
+            LEAST: matches.least,
             TURN: np.full(len(last), turn),
         }
         heads = laid.table.select([*self.keys, KEY_HASH]).take(pa.array(rows.begins))
-        for name, values in made.items():
+        for name, values in state.items():
             heads = heads.append_column(name, pa.array(values))
         self._add(self.partitions, heads.filter(pa.array(lives)))
 

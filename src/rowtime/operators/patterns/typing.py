@@ -25,8 +25,8 @@ def type_slots(tick: Tick, node: Match, rows: DataFrame) -> None:
         return
     rows = typed_rows(rows)
     tests = [slot for condition in node.conditions for slot in condition.slots]
-    asked: list[Slot] = [*node.slots, *tests]
-    read = [slot for slot in asked if not isinstance(slot, MatchFunction)]
+    slots: list[Slot] = [*node.slots, *tests]
+    read = [slot for slot in slots if not isinstance(slot, MatchFunction)]
     given = rows.selectExpr(*(f"{to_spark(slot.value)} AS {quoted(slot.column.name)}" for slot in read)).schema
     typed = rows.selectExpr(*(f"{to_spark(slot.typed)} AS {quoted(slot.column.name)}" for slot in read)).schema
     kinds = {field.name: field.dataType.simpleString() for field in given}
@@ -41,9 +41,9 @@ def type_slots(tick: Tick, node: Match, rows: DataFrame) -> None:
         *rows.selectExpr(*(f"{to_spark(key.expression)} AS {key.column.name}" for key in node.keys)).schema,
         *given,
     ]
-    if any(has_collation(one.dataType) for one in columns):
+    if any(has_collation(column.dataType) for column in columns):
         what = f"{node.name}: MATCH_RECOGNIZE does not support text with a collation yet"
         raise refuse("R190", what, "Give the text the collation UTF8_BINARY.")
     types = {field.name: type_text(field.dataType) for field in typed}
-    types |= {slot.column.name: slot.column.type for slot in asked if isinstance(slot, MatchFunction)}
+    types |= {slot.column.name: slot.column.type for slot in slots if isinstance(slot, MatchFunction)}
     tick.remember(node, types=types or {"": ""})

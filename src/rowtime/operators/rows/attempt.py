@@ -67,21 +67,21 @@ def judged(  # noqa: PLR0913 - the tests and values of rows
     demands = list(demands)
     texts = dict.fromkeys([*(text for text, _ in tests), *values.values(), *(text for text, _ in demands)])
     names = {t: f"{TRIED}{n}" for n, t in enumerate(text for text in texts if not _PLAIN.fullmatch(text))}
-    made = {text: f"{names[text]}.c0" if text in names else text for text in texts}
+    values_of = {text: f"{names[text]}.c0" if text in names else text for text in texts}
     cases = [f"WHEN {condition} THEN {literal(name)}" for condition, name in broken]
-    asked = dict([*tests, *demands])
-    cases += [f"WHEN {names[text]} IS NULL THEN {literal(name)}" for text, name in asked.items() if text in names]
+    required = dict([*tests, *demands])
+    cases += [f"WHEN {names[text]} IS NULL THEN {literal(name)}" for text, name in required.items() if text in names]
     left_out = [
-        f"({names[text]} IS NOT NULL AND NOT coalesce({made[text]}, false))"
+        f"({names[text]} IS NOT NULL AND NOT coalesce({values_of[text]}, false))"
         if text in names
         else f"NOT coalesce({text}, false)"
         for text, _ in tests
     ]
-    columns = [f"{made[text]} AS {quoted(name)}" for name, text in values.items()]
+    columns = [f"{values_of[text]} AS {quoted(name)}" for name, text in values.items()]
     rows, called = apart(rows, names, attempted)
     spark = rows.sparkSession
-    found = rows.withColumns({name: attempted(spark, [called.get(text, text)]) for text, name in names.items()})
+    attempts = rows.withColumns({name: attempted(spark, [called.get(text, text)]) for text, name in names.items()})
     if left_out:
-        found = found.where(f"NOT ({' OR '.join(left_out)})")
+        attempts = attempts.where(f"NOT ({' OR '.join(left_out)})")
     first_failed = f"CASE {' '.join(cases)} END" if cases else "CAST(NULL AS STRING)"
-    return found.selectExpr(*columns, *map(quoted, kept), f"{first_failed} AS {BROKEN}")
+    return attempts.selectExpr(*columns, *map(quoted, kept), f"{first_failed} AS {BROKEN}")

@@ -21,8 +21,8 @@ def beside(rows: DataFrame, times: Mapping[str, int], name: str) -> DataFrame:
     """Return the rows with a TIMESTAMP column: the time (µs UTC) of their writer in ``times``, NULL if it has none."""
     if len(times) <= FEW:
         tests = (f"WHEN {WRITER} = {literal(writer)} THEN {micros(at)}" for writer, at in sorted(times.items()))
-        found = f"CASE {' '.join(tests)} END" if times else "CAST(NULL AS TIMESTAMP)"
-        return rows.selectExpr("*", f"{found} AS {name}")
+        time = f"CASE {' '.join(tests)} END" if times else "CAST(NULL AS TIMESTAMP)"
+        return rows.selectExpr("*", f"{time} AS {name}")
     return joined(rows, times, {name: pa.array(times.values(), pa.timestamp("us", "UTC"))})
 
 
@@ -36,18 +36,18 @@ def joined(rows: DataFrame, writers: Iterable[str], columns: Mapping[str, pa.Arr
         local = LocalFrame.of(rows.sparkSession, table, fields)
         if local is not None:
             return joined_rows(rows, local, f"{WRITER} = __who", "left").drop("__who")
-    known = F.broadcast(rows.sparkSession.createDataFrame(table))
-    return rows.join(known, F.expr(f"{WRITER} = __who"), "left").drop("__who")
+    table_of_writers = F.broadcast(rows.sparkSession.createDataFrame(table))
+    return rows.join(table_of_writers, F.expr(f"{WRITER} = __who"), "left").drop("__who")
 
 
 def by_writer(items: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     """Yield the items of each writer, in order."""
     codes = items[WRITER].combine_chunks().dictionary_encode()
-    writers, found = codes.dictionary.to_pylist(), codes.indices.to_numpy()
+    writers, numbers = codes.dictionary.to_pylist(), codes.indices.to_numpy()
     if len(writers) <= 1:
         yield from ((writer, items) for writer in writers)
         return
-    order = np.argsort(found, kind="stable")
-    sorted_items, ends = items.take(pa.array(order)), np.cumsum(np.bincount(found)).tolist()
+    order = np.argsort(numbers, kind="stable")
+    sorted_items, ends = items.take(pa.array(order)), np.cumsum(np.bincount(numbers)).tolist()
     for writer, start, end in zip(writers, [0, *ends[:-1]], ends, strict=True):
         yield writer, sorted_items.slice(start, end - start)

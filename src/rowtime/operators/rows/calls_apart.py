@@ -31,8 +31,8 @@ def spark_functions(spark: SparkSession) -> frozenset[str]:
 
 def names_of(listed: Any) -> list[str]:
     """Return the lower-case names of Spark's identifiers, in one call; without prefixes that some versions add."""
-    found: str = listed.mkString(_LINE)
-    return [one.rpartition(".")[2] for one in found.replace("`", "").lower().split(_LINE)]
+    text: str = listed.mkString(_LINE)
+    return [name.rpartition(".")[2] for name in text.replace("`", "").lower().split(_LINE)]
 
 
 def apart(rows: DataFrame, texts: Iterable[str], attempted: Attempted) -> tuple[DataFrame, dict[str, str]]:
@@ -41,12 +41,12 @@ def apart(rows: DataFrame, texts: Iterable[str], attempted: Attempted) -> tuple[
     ``texts``: Spark SQL of expressions; those without such calls are not in the result.
     """
     trees = {text: parse_expression(text) for text in texts if "(" in text}
-    known = spark_functions(rows.sparkSession) if trees else frozenset()
+    builtin = spark_functions(rows.sparkSession) if trees else frozenset()
     columns: dict[str, exp.Expr] = {}
-    found: dict[str, str] = {}
+    rewritten: dict[str, str] = {}
     for text, tree in trees.items():
         root = exp.paren(tree, copy=False)
-        calls = [call for call in root.find_all(exp.Anonymous) if call.name.lower() not in known]
+        calls = [call for call in root.find_all(exp.Anonymous) if call.name.lower() not in builtin]
         for call in reversed(calls):  # a nested call comes after the one around it
             plain = all(isinstance(value, exp.Column | exp.Literal) for value in call.expressions)
             if plain or call.find_ancestor(exp.Lambda):  # a lambda cannot contain a Python function
@@ -54,14 +54,14 @@ def apart(rows: DataFrame, texts: Iterable[str], attempted: Attempted) -> tuple[
             if (spelled := to_spark(call)) not in columns:
                 rows, columns[spelled] = _computed(rows, call, len(columns), attempted)
             call.replace(columns[spelled].copy())
-            found[text] = to_spark(root.this)
-    return rows, found
+            rewritten[text] = to_spark(root.this)
+    return rows, rewritten
 
 
 def _computed(rows: DataFrame, call: exp.Anonymous, number: int, attempted: Attempted) -> tuple[DataFrame, exp.Expr]:
     """Return the rows with the value of a call, and its replacement, which fails if an argument does."""
     tried, value, fails = f"{ARGUMENTS}{number}", f"{CALLED}{number}", f"{UNCALLED}{number}"
-    given = rows.withColumn(tried, attempted(rows.sparkSession, [to_spark(one) for one in call.expressions]))
+    given = rows.withColumn(tried, attempted(rows.sparkSession, [to_spark(argument) for argument in call.expressions]))
     text = f"{call.name}({', '.join(f'{tried}.c{n}' for n in range(len(call.expressions)))})"
     kind = given.selectExpr(text).schema.fields[0].dataType.simpleString()
     good = given.where(f"{tried} IS NOT NULL").selectExpr("*", f"{text} AS {value}", f"false AS {fails}")

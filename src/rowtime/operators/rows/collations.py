@@ -55,11 +55,11 @@ def grouped(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> 
     """Return the groups of the rows with their aggregates; a key with a collation is the least text of its group."""
     if is_local(rows):
         placed = placed_merges(aggregates)
-        found = grouped_by_places(rows, keys, aggregates, placed, PLACE.split(", "))
-        if found is None:
-            found = rows.grouped(keys, aggregates)
-        if found is not None:
-            return found
+        local = grouped_by_places(rows, keys, aggregates, placed, PLACE.split(", "))
+        if local is None:
+            local = rows.grouped(keys, aggregates)
+        if local is not None:
+            return local
     collated = {name: f"__c_{name}" for name in collated_of(rows, keys)}
     shown = [f"{least(name)} AS {quoted(other)}" for name, other in collated.items()]
     groups = rows.groupBy(*keys).agg(*map(F.expr, (*aggregates, *shown) or ["1 AS __one"])).drop("__one")
@@ -71,8 +71,8 @@ def grouped(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> 
 
 def grouped_as_they_are(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
     """Return the groups of the rows by ``keys`` (quoted names), as Spark compares them."""
-    found: DataFrame | None = rows.grouped(keys, aggregates) if is_local(rows) else None
-    return rows.groupBy(*keys).agg(*map(F.expr, aggregates)) if found is None else found
+    groups: DataFrame | None = rows.grouped(keys, aggregates) if is_local(rows) else None
+    return rows.groupBy(*keys).agg(*map(F.expr, aggregates)) if groups is None else groups
 
 
 def keyed(rows: DataFrame, names: Iterable[str]) -> DataFrame:

@@ -50,8 +50,8 @@ def whole(low: str, high: str, kind: str) -> str:
 
 def _scale(kind: str) -> int:
     """Return the number of digits after the point."""
-    found = DECIMAL.fullmatch(kind)
-    return int(found[2]) if found else 0
+    match = DECIMAL.fullmatch(kind)
+    return int(match[2]) if match else 0
 
 
 def average(total: str, count: str, kind: str, result: str, *, tries: bool = False) -> str:
@@ -78,11 +78,11 @@ def average(total: str, count: str, kind: str, result: str, *, tries: bool = Fal
 
 def average_type(kind: str) -> str:
     """Return the type of the AVG of decimals whose sum has this type; with 38 digits, Spark's may have fewer."""
-    found = DECIMAL.fullmatch(kind)
-    if found is None:
+    match = DECIMAL.fullmatch(kind)
+    if match is None:
         return ""
-    digits = int(found[1])
-    return f"decimal({digits if digits == MOST_DIGITS else digits - 6},{min(int(found[2]) + 4, MOST_DIGITS)})"
+    digits = int(match[1])
+    return f"decimal({digits if digits == MOST_DIGITS else digits - 6},{min(int(match[2]) + 4, MOST_DIGITS)})"
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ def unknown_at_first(condition: exp.Expr, below: Operator) -> str | None:
         return condition.name if below.null_at_first(condition.name) else None
     if isinstance(condition, _ANSWERED):
         return None
-    found = [unknown_at_first(part, below) for part in condition.iter_expressions()]
-    if isinstance(condition, exp.Or) and None in found:
+    unknown = [unknown_at_first(part, below) for part in condition.iter_expressions()]
+    if isinstance(condition, exp.Or) and None in unknown:
         return None
-    return next((name for name in found if name is not None), None)
+    return next((name for name in unknown if name is not None), None)

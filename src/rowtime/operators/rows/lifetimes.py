@@ -70,8 +70,8 @@ def netted(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     others = [f"min({name}) AS {name}" for name in (CHANGED_BY, MET) if name in rows.columns and name not in columns]
     rows, back = in_bytes(rows, columns)
     sums = [f"sum({WEIGHT}) AS {WEIGHT}", *others]
-    found = grouped_as_they_are(rows, [*map(quoted, columns)], sums).where(f"{WEIGHT} <> 0")
-    return found.withColumns(back) if back else found
+    sums_of_rows = grouped_as_they_are(rows, [*map(quoted, columns)], sums).where(f"{WEIGHT} <> 0")
+    return sums_of_rows.withColumns(back) if back else sums_of_rows
 
 
 def due(end: str) -> str:
@@ -131,11 +131,11 @@ class WeightedLog:
 
     def between(self, low: int, high: int) -> DataFrame | None:
         """Return kept rows that are due in (low, high]."""
-        found = self.segments.overlapping(low, high)
-        if not found:
+        segments = self.segments.overlapping(low, high)
+        if not segments:
             return None
         lower = f"{DUE} > {passed(low, DUE)}"
-        return self.segments.read(found).where(lower if high >= END else f"{lower} AND {DUE} <= {passed(high, DUE)}")
+        return self.segments.read(segments).where(lower if high >= END else f"{lower} AND {DUE} <= {passed(high, DUE)}")
 
     def tables(self, low: int, high: int) -> Sequence[pa.Table]:
         """Return the same on the driver, with rows of the same files that are due at other times."""
@@ -169,8 +169,8 @@ class WeightedLog:
     def oldest(self, bound: int, identity: Sequence[str], start: str) -> int:
         """Return the least ``start`` of the events that are due after the bound, or the bound."""
         rows = self.between(bound, END)
-        found = None if rows is None else netted(rows.drop(DUE), identity).agg({start: "min"}).collect()[0][0]
-        return bound if found is None else min(bound, found)
+        least = None if rows is None else netted(rows.drop(DUE), identity).agg({start: "min"}).collect()[0][0]
+        return bound if least is None else min(bound, least)
 
     def _write(self, rows: DataFrame, count: int | None) -> Sequence[Segment]:
         return Kept(DUE, tuple(rows.columns), self.what).write(self.tick, self.node, rows, count)
@@ -184,14 +184,14 @@ def routed(
     Those of `RESULTS` are returned, others are kept.
     """
     written = tick.write(node, rows, {n: Route(key, {c: c for c in cs}, DUE) for n, (key, cs) in routes.items()}, count)
-    found: dict[str, DataFrame | None] = {}
+    logs_read: dict[str, DataFrame | None] = {}
     for name, segments in written.items():
         log = tick.segments(node, name)
         if name in RESULTS:
-            found[name] = log.read(segments) if segments else None
+            logs_read[name] = log.read(segments) if segments else None
         else:
             log.add(segments)
-    return found
+    return logs_read
 
 
 RESULTS = ("complete", "merged")  # not needed after the tick

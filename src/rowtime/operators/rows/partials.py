@@ -52,8 +52,8 @@ class Accumulators:
             for index, (name, _) in enumerate(self.aggregates)
             if self.splits and (form := self.forms[index]) is not None and form.final == "{0}" and not form.result
         }
-        found = [item.expression.name if isinstance(item.expression, exp.Column) else None for item in items]
-        return [f"__f{n}" if name is None else same.get(name, name) for n, name in enumerate(found)]
+        names = [item.expression.name if isinstance(item.expression, exp.Column) else None for item in items]
+        return [f"__f{n}" if name is None else same.get(name, name) for n, name in enumerate(names)]
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -110,18 +110,20 @@ class Accumulators:
         """
         splits = self.splits and not of_rows
         sums = self._sums(rows, types, splits=splits)
-        made = [text for one in sums.values() for text in one.aggregates]
+        texts = [text for sum_of in sums.values() for text in sum_of.aggregates]
         if splits:
             kept = {name: _merge(part, types.get(name)).format(name) for name, part in self._parts()}
             finals = self.finals(types, tries=True)
         else:
             kept = {name: ordered_text(call) for name, call in self.aggregates}
             finals = []
-        made += [f"{text} AS {name}" for name, text in kept.items() if name not in sums]
-        found = grouped(rows, by, [*made, *more])
-        found = found.withColumns({f"{name}s": F.expr(one.total) for name, one in sums.items()})
-        found = found.withColumns({name: F.expr(one.value_text) for name, one in sums.items()})
-        return found.withColumns({f"{name}x": F.expr(one.fails) for name, one in sums.items()}).selectExpr("*", *finals)
+        texts += [f"{text} AS {name}" for name, text in kept.items() if name not in sums]
+        groups = grouped(rows, by, [*texts, *more])
+        groups = groups.withColumns({f"{name}s": F.expr(sum_of.total) for name, sum_of in sums.items()})
+        groups = groups.withColumns({name: F.expr(sum_of.value_text) for name, sum_of in sums.items()})
+        return groups.withColumns({f"{name}x": F.expr(sum_of.fails) for name, sum_of in sums.items()}).selectExpr(
+            "*", *finals
+        )
 
     def beyond(self, groups: DataFrame) -> list[tuple[str, exp.Expr]]:
         """Return for each sum of `exact` the condition that it overflows its type, and the aggregate."""
@@ -135,7 +137,7 @@ class Accumulators:
         if splits:
             parts = (name for name, part in self._parts() if part.typed)
             return {name: ExactSum(name, name, types[name]) for name in parts if types.get(name, "double") != "double"}
-        found = {}
+        sums = {}
         for name, call in self.aggregates:
             condition, summed = split(call)
             if isinstance(summed, exp.Sum | exp.Avg):
@@ -147,8 +149,8 @@ class Accumulators:
                 result = kind if isinstance(summed, exp.Avg) else ""
                 if kind != "double":
                     kind = _type_of(rows, f"sum({value})") if result else kind
-                    found[name] = ExactSum(name, value, kind, "DISTINCT " if distinct else "", result)
-        return found
+                    sums[name] = ExactSum(name, value, kind, "DISTINCT " if distinct else "", result)
+        return sums
 
     def types(self, rows: DataFrame) -> dict[str, str]:
         """Return the Spark types of partial and final columns, by analysis without a job."""
@@ -157,16 +159,16 @@ class Accumulators:
         wanted = {name: part.typed for name, part in self._parts() if part.typed}
         forms = zip(self.aggregates, self.forms, strict=True)
         results = {name: form.result for (name, _), form in forms if form is not None and form.result}
-        found = {name: _type_of(rows, text) for name, text in {**wanted, **results}.items()}
+        types = {name: _type_of(rows, text) for name, text in {**wanted, **results}.items()}
         texts = {name: part.merge.format(part.seed) for name, part in self._parts() if part.by_bytes}
         kinds = {name: _type_of(rows, text) for name, text in texts.items()}
-        return found | {name: kind for name, kind in kinds.items() if _COLLATED in kind}
+        return types | {name: kind for name, kind in kinds.items() if _COLLATED in kind}
 
     def _parts(self) -> list[tuple[str, Part]]:
         """Return the partial columns; without aggregates one that keeps the groups, as a count of their rows."""
         forms = ((index, form) for index, form in enumerate(self.forms) if form is not None)
-        found = [(f"__s{index}_{n}", part) for index, form in forms for n, part in enumerate(form.parts)]
-        return found or [("__c", Part("1L", "sum({0})"))]
+        parts = [(f"__s{index}_{n}", part) for index, form in forms for n, part in enumerate(form.parts)]
+        return parts or [("__c", Part("1L", "sum({0})"))]
 
 
 def _kind(part: Part, kind: str | None) -> str | None:

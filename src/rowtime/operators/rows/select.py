@@ -20,9 +20,9 @@ from rowtime.operators.contract import (
     Column,
     DataFrame,
     Delta,
+    Derivation,
     FireColumns,
     Link,
-    Made,
     Operator,
     Origin,
     Shape,
@@ -121,15 +121,15 @@ class Select(Unary):
         """Return the select list, and the hidden items."""
         return frozenset(item.column.name for item in (*self.items, *self.hidden))
 
-    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one input
+    def required_columns(self, n: int, wanted: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one input
         """Return the columns of WHERE, and of the required items; of all items if these make rows."""
-        items = (i for i in (*self.items, *self.hidden) if self._makes_rows or i.column.name in asked)
+        items = (i for i in (*self.items, *self.hidden) if self._makes_rows or i.column.name in wanted)
         return columns_in([self.where, *(item.expression for item in items)])
 
-    def made_from(self, n: int, column: str) -> Made | None:
+    def made_from(self, n: int, column: str) -> Derivation | None:
         """Return the source of a column: its item, or a passed column."""
         item = next((item for item in (*self.items, *self.hidden) if item.column.name == column), None)
-        return super().made_from(n, column) if item is None else Made.by(item.expression)
+        return super().made_from(n, column) if item is None else Derivation.by(item.expression)
 
     def filters(self) -> Sequence[exp.Expr]:
         """Return the conditions of WHERE."""
@@ -147,8 +147,8 @@ class Select(Unary):
     def may_fail_later(self) -> bool:
         """Return True if it computes anything that may fail."""
         kinds = {column.name: column.known.kind for column in self.input.emits().columns}
-        made = (*self.filters(), *(item.expression for item in (*self.items, *self.hidden)))
-        return not all(never_fails(one, kinds) for one in made) or super().may_fail_later()
+        expressions = (*self.filters(), *(item.expression for item in (*self.items, *self.hidden)))
+        return not all(never_fails(expression, kinds) for expression in expressions) or super().may_fail_later()
 
     def null_at_first(self, name: str) -> bool:
         """Return True if a column in the item of this one may be."""

@@ -18,21 +18,23 @@ from rowtime.operators.contract import quoted
 @lru_cache(maxsize=4096)
 def holds_lengths(kind: str) -> bool:
     """Return True for CHAR and VARCHAR, and for a type that contains one."""
-    found = type_of(kind)
-    return found is not None and any(length_of(part.sql("spark")) is not None for part in found.find_all(exp.DataType))
+    parsed = type_of(kind)
+    return parsed is not None and any(
+        length_of(part.sql("spark")) is not None for part in parsed.find_all(exp.DataType)
+    )
 
 
 @lru_cache(maxsize=4096)
 def in_length(value: str, kind: str) -> str:
     """Return Spark SQL of the condition that the texts in a value fit its type; NULL fits."""
-    found = type_of(kind)
-    return " AND ".join(_conditions(value, found, 0)) if found is not None else "true"
+    parsed = type_of(kind)
+    return " AND ".join(_conditions(value, parsed, 0)) if parsed is not None else "true"
 
 
 def in_size(value: str, kind: str) -> str:
     """Return Spark SQL of a value with its texts trimmed or padded to its type; they fit (`in_length`)."""
-    found = type_of(kind)
-    return value if found is None else _sized(value, found, 0)
+    parsed = type_of(kind)
+    return value if parsed is None else _sized(value, parsed, 0)
 
 
 def _conditions(value: str, kind: exp.DataType, depth: int) -> Iterator[str]:

@@ -20,7 +20,7 @@ from sqlglot import exp
 from rowtime.core.columns import POSITION, ROWTIME, ROWTIME_NAME, WRITER
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import UNSTORED
-from rowtime.operators.contract import Column, Control, Delta, Made, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import Column, Control, Delta, Derivation, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import WRITERS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.collected import collected
@@ -85,7 +85,7 @@ class TableFunctionCall(Unary):
         """Return the function's columns; rows keep their rowtime and writer, and are numbered again."""
         return replace(self.input.emits().without_origin(), columns=self.columns, arrival=False, event=None)
 
-    def made_from(self, n: int, column: str) -> Made | None:
+    def made_from(self, n: int, column: str) -> Derivation | None:
         """Return None: only the function knows which columns contribute."""
         return None if column in self.emits().names else super().made_from(n, column)
 
@@ -104,11 +104,11 @@ class TableFunctionCall(Unary):
         parts = [part for part in parts if part.num_rows]
         if not parts:
             return Delta(None, delta.clocks)
-        made = tick.spark.createDataFrame(pa.concat_tables(parts, promote_options="permissive"))
+        output = tick.spark.createDataFrame(pa.concat_tables(parts, promote_options="permissive"))
         typed = [f"CAST({quoted(c.name)} AS {c.type}) AS {quoted(c.name)}" for c in self.columns]
         count = sum(part.num_rows for part in parts)
         return Delta(
-            made.selectExpr(*typed, ROWTIME, WRITER, POSITION), delta.clocks, count, delta.lowest, delta.highest
+            output.selectExpr(*typed, ROWTIME, WRITER, POSITION), delta.clocks, count, delta.lowest, delta.highest
         )
 
     def _writer(self, states: dict[str, Any], places: dict[str, int], writer: str, rows: pa.Table) -> pa.Table:
@@ -116,24 +116,24 @@ class TableFunctionCall(Unary):
         mine = rows.filter(pc.equal(rows[WRITER], writer)).drop_columns([WRITER, POSITION])
         state = deepcopy(states.get(writer, {}))
         try:
-            found = self.made.process(mine, state)
+            output = self.made.process(mine, state)
             states[writer] = json.loads(json.dumps(state))
         except Exception as error:
             raise self._failure(f"{type(error).__name__}: {error}") from error
-        known = {name.lower(): name for name in found.column_names}
-        missing = [name for name in (*(c.name for c in self.columns), ROWTIME_NAME) if name.lower() not in known]
+        names = {name.lower(): name for name in output.column_names}
+        missing = [name for name in (*(c.name for c in self.columns), ROWTIME_NAME) if name.lower() not in names]
         if missing:
             raise self._failure(f"its rows have no column {', '.join(missing)}")
-        times = found[known[ROWTIME_NAME.lower()]].cast(MICROS)
+        times = output[names[ROWTIME_NAME.lower()]].cast(MICROS)
         edges, given = pc.min_max(times.cast(pa.int64())), pc.min_max(mine[ROWTIME_NAME].cast(pa.int64()))
-        if found.num_rows and (times.null_count or edges["min"].as_py() < given["min"].as_py()):
+        if output.num_rows and (times.null_count or edges["min"].as_py() < given["min"].as_py()):
             raise self._failure("it gave a row that has no rowtime, or an earlier one than all rows of its input")
         first = places.get(writer, 0)
-        places[writer] = first + found.num_rows
-        columns = {column.name: found[known[column.name.lower()]] for column in self.columns}
-        numbers = pa.array(range(first, first + found.num_rows), pa.int64())
+        places[writer] = first + output.num_rows
+        columns = {column.name: output[names[column.name.lower()]] for column in self.columns}
+        numbers = pa.array(range(first, first + output.num_rows), pa.int64())
         return pa.table(
-            {**columns, ROWTIME: times, WRITER: pa.array([writer] * found.num_rows, pa.string()), POSITION: numbers}
+            {**columns, ROWTIME: times, WRITER: pa.array([writer] * output.num_rows, pa.string()), POSITION: numbers}
         )
 
     def _failure(self, what: str) -> Failure:

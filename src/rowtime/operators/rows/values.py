@@ -106,8 +106,8 @@ def remembered(value: pa.Scalar, kind: str) -> Any:
     if kind in TIMES:
         tz = getattr(value.type, "tz", None)
         return value.cast(pa.timestamp("us", tz)).cast(pa.int64()).as_py()
-    found = value.as_py()
-    return str(found) if isinstance(found, Decimal) else found
+    plain = value.as_py()
+    return str(plain) if isinstance(plain, Decimal) else plain
 
 
 def _digits(kind: str) -> tuple[int, int]:
@@ -146,12 +146,12 @@ class Ranks:
         decimals = pa.types.is_decimal(column.type)
         if decimals:
             remembered = [None if value is None else Decimal(value) for value in remembered]
-        known = pa.array(remembered, column.type)
-        together = pa.chunked_array([column, known]).combine_chunks()
+        earlier = pa.array(remembered, column.type)
+        together = pa.chunked_array([column, earlier]).combine_chunks()
         distinct = pc.drop_null(pc.unique(together))
         distinct = distinct.take(pc.sort_indices(distinct))
-        found = pc.index_in(together, distinct)
-        ranks = pc.fill_null(found.cast(pa.int64()), -1).to_numpy()
+        indices = pc.index_in(together, distinct)
+        ranks = pc.fill_null(indices.cast(pa.int64()), -1).to_numpy()
         valid = ranks >= 0
         ranks = np.where(valid, 2 * (~ranks if descending else ranks), BEGINNING)
         table = pa.table(
@@ -184,8 +184,10 @@ class Ranks:
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:
     """Return one array in which NaN is null and both zeros are equal."""
-    found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    found = pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
-    if pa.types.is_floating(found.type):
-        found = pc.add(pc.if_else(pc.is_nan(found), pa.scalar(None, found.type), found), pa.scalar(0.0, found.type))
-    return found
+    values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    values = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
+    if pa.types.is_floating(values.type):
+        values = pc.add(
+            pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values), pa.scalar(0.0, values.type)
+        )
+    return values

@@ -87,8 +87,8 @@ class SortBy(Unary):
 
     def promises(self, clocks: Sequence[Clocks], control: Stamps) -> Clocks:
         """Return the stamp of the value at each writer's clock, evaluated by ``step``."""
-        known: Mapping[str, int] = control.stamps
-        return {writer: known.get(str(at), at) for writer, at in clocks[0].items()}
+        stamps: Mapping[str, int] = control.stamps
+        return {writer: stamps.get(str(at), at) for writer, at in clocks[0].items()}
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Give the new rows their stamp."""
@@ -98,7 +98,7 @@ class SortBy(Unary):
         if delta.rows is None:
             return Delta(None, clocks)
         shape = self.emits()
-        made = {ROWTIME: f"{ends.stamp_text} AS {ROWTIME}", BEFORE: f"{ROWTIME} AS {BEFORE}"}
-        names = [made.get(name, name) for name in shape.internals]
+        texts = {ROWTIME: f"{ends.stamp_text} AS {ROWTIME}", BEFORE: f"{ROWTIME} AS {BEFORE}"}
+        names = [texts.get(name, name) for name in shape.internals]
         rows = delta.rows.selectExpr("*", self.key.sql, f"{ROWTIME} AS {SEEN}")
         return Delta(rows.selectExpr(*map(quoted, shape.names), *names), clocks, delta.count)

@@ -72,8 +72,8 @@ class SortByValues(ByValues):
         if kept:
             parts.append(segments.read(kept))
         rows = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
-        known = delta.rows is None or delta.count is not None
-        count = (delta.count or 0) + rows_in(kept) if known else None
+        counted = delta.rows is None or delta.count is not None
+        count = (delta.count or 0) + rows_in(kept) if counted else None
         last = f"max({ROWTIME}) OVER (PARTITION BY {SORT_VALUE})"
         if self.stamp is not None:
             last = f"CASE WHEN {closed} THEN CAST({to_spark(self.stamp)} AS TIMESTAMP) END"

@@ -46,8 +46,8 @@ def with_column_bounds(  # noqa: PLR0913 - a stream's tick
     # A writer that sent only such a bound gets a clock, so that the bound is not held forever.
     clocks = with_clocks_of(tick, stream, delta.clocks, senders)
     since = [_since(intake, before, control.floors, writer, place) for writer, place, _ in intake.columns]
-    known = {SINCE: pa.array(since, pa.timestamp("us", "UTC"))}
-    rows = _among(item_rows(tick, columns, intake.columns, {COLUMN_BOUND: pa.string()}, known), delta.rows)
+    arrivals = {SINCE: pa.array(since, pa.timestamp("us", "UTC"))}
+    rows = _among(item_rows(tick, columns, intake.columns, {COLUMN_BOUND: pa.string()}, arrivals), delta.rows)
     count = None if delta.rows is not None and delta.count is None else (delta.count or 0) + len(intake.columns)
     return replace(delta, rows=rows, clocks=clocks, count=count, lowest=BEGINNING, highest=END, peek=None)
 
@@ -70,11 +70,11 @@ def heard(tick: Tick, gate: Stream, rows: DataFrame, order: Ordered) -> pa.Table
 
     It takes a job of its own, only while bounds from the stream ``gate`` are on their way.
     """
-    known = tick.control(order).heard
-    if known >= tick.control(gate).said:
+    heard_before = tick.control(order).heard
+    if heard_before >= tick.control(gate).said:
         return None
     items = rows.where(f"{COLUMN_BOUND} IS NOT NULL").selectExpr(WRITER, POSITION, COLUMN_BOUND).toArrow()
-    tick.remember(order, heard=known + items.num_rows)
+    tick.remember(order, heard=heard_before + items.num_rows)
     return items
 
 

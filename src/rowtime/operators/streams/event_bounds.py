@@ -78,8 +78,8 @@ def bound_rows(
     tick: Tick, columns: Sequence[Column], given: Sequence[Item], clocks: Sequence[int] | None = None
 ) -> DataFrame:
     """Return bounds as rows of NULLs, at the rowtimes ``clocks`` (µs) or without one."""
-    known = {} if clocks is None else {ROWTIME: pa.array(clocks, pa.timestamp("us", "UTC"))}
-    return item_rows(tick, columns, given, {GIVEN: pa.int64()}, known)
+    clock_column = {} if clocks is None else {ROWTIME: pa.array(clocks, pa.timestamp("us", "UTC"))}
+    return item_rows(tick, columns, given, {GIVEN: pa.int64()}, clock_column)
 
 
 def item_rows(
@@ -87,20 +87,20 @@ def item_rows(
     columns: Sequence[Column],
     items: Sequence[tuple[str, int, Any]],
     third: Mapping[str, pa.DataType],
-    known: Mapping[str, pa.Array],
+    further: Mapping[str, pa.Array],
 ) -> DataFrame:
-    """Return items (writer, position, and the column ``third``) as rows of NULLs, with some ``known`` columns."""
+    """Return items (writer, position, and the column ``third``) as rows of NULLs, with some ``further`` columns."""
     values = (WRITER, pa.string()), (POSITION, pa.int64()), *third.items()
-    made = {name: pa.array(of, kind) for (name, kind), of in zip(values, zip(*items, strict=True), strict=True)}
+    arrays = {name: pa.array(of, kind) for (name, kind), of in zip(values, zip(*items, strict=True), strict=True)}
     nulls = [f"CAST(NULL AS {column.type}) AS {quoted(column.name)}" for column in columns]
-    nulls += [f"CAST(NULL AS TIMESTAMP) AS {name}" for name in (ROWTIME, ARRIVAL) if name not in known]
-    return tick.spark.createDataFrame(pa.table({**made, **known})).selectExpr("*", *nulls)
+    nulls += [f"CAST(NULL AS TIMESTAMP) AS {name}" for name in (ROWTIME, ARRIVAL) if name not in further]
+    return tick.spark.createDataFrame(pa.table({**arrays, **further})).selectExpr("*", *nulls)
 
 
 def _among(bounds: DataFrame, rows: DataFrame | None, before: Mapping[str, int]) -> DataFrame:
     both = bounds if rows is None else rows.selectExpr("*", f"CAST(NULL AS BIGINT) AS {GIVEN}").unionByName(bounds)
-    known = {writer: at for writer, at in before.items() if MIN_MICROS < at <= MAX_MICROS}
-    return behind(beside(both, known, SHOWN), GIVEN, f"coalesce({SHOWN}, {micros(MIN_MICROS)})").drop(SHOWN)
+    in_calendar = {writer: at for writer, at in before.items() if MIN_MICROS < at <= MAX_MICROS}
+    return behind(beside(both, in_calendar, SHOWN), GIVEN, f"coalesce({SHOWN}, {micros(MIN_MICROS)})").drop(SHOWN)
 
 
 def behind(both: DataFrame, item: str, clock: str) -> DataFrame:

@@ -19,17 +19,19 @@ def marks_of(before: int, positions: np.ndarray, marks: np.ndarray, after: int) 
     return positions, np.append(marks, after)
 
 
-def raised(known: Sequence[int] | None, positions: np.ndarray, risen: np.ndarray, late: np.ndarray) -> list[int] | None:
+def raised(
+    stored: Sequence[int] | None, positions: np.ndarray, risen: np.ndarray, late: np.ndarray
+) -> list[int] | None:
     """Return the last row that raised a mark by more than `LONG`, and what happened to later rows.
 
-    ``known``: the result for earlier rows. ``risen`` is the mark before each row and, at the end, after all; ``late``:
+    ``stored``: the result for earlier rows. ``risen`` is the mark before each row and, at the end, after all; ``late``:
     whether a row was late. In plain numbers, as in `Raise`.
     """
     rises = np.flatnonzero(risen[1:] > risen[:-1])
     if not len(rises):
-        if known is None:
+        if stored is None:
             return None
-        before = Raise(*known)
+        before = Raise(*stored)
         return list(before._replace(rows=before.rows + len(late), late=before.late + int(late.sum())))
     at = int(rises[-1])
     low, high = int(risen[at]), int(risen[at + 1])

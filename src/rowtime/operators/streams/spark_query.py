@@ -16,7 +16,7 @@ from rowtime.core.clock import Clocks
 from rowtime.core.columns import ROW_NUMBER
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import AGGREGATION, Column, DataFrame, Delta, Made, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import AGGREGATION, Column, DataFrame, Delta, Derivation, Operator, Shape, Tick, quoted
 from rowtime.operators.streams.computed_once import ComputedOnce, rows_given, written
 from rowtime.operators.streams.table import PINNED
 from rowtime.sql.generate import to_spark
@@ -44,13 +44,13 @@ class SparkQuery(ComputedOnce):
         """Return the end."""
         return {"": END}
 
-    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - Spark decides
+    def required_columns(self, n: int, wanted: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - Spark decides
         """Return all columns of the tables."""
         return self.inputs[n].emits().names
 
-    def made_from(self, n: int, column: str) -> Made | None:  # noqa: ARG002 - any may contribute
+    def made_from(self, n: int, column: str) -> Derivation | None:  # noqa: ARG002 - any may contribute
         """Return all columns of the table."""
-        return Made(frozenset(self.inputs[n].emits().names), AGGREGATION)
+        return Derivation(frozenset(self.inputs[n].emits().names), AGGREGATION)
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """Return the columns over no rows."""
@@ -66,8 +66,8 @@ class SparkQuery(ComputedOnce):
             rows = rows.selectExpr("*", f"monotonically_increasing_id() AS {ROW_NUMBER}")
             segments.add(written(tick, self, self._state, rows))
             tick.remember(self, pinned=True)
-        found = segments.overlapping(BEGINNING, END)
-        return Delta(segments.read(found) if found else None, {"": END}, segments.rows)
+        live = segments.overlapping(BEGINNING, END)
+        return Delta(segments.read(live) if live else None, {"": END}, segments.rows)
 
     def _computed(self, tables: Sequence[DataFrame]) -> DataFrame:
         """Return the rows; raises ``Refused`` (R107) if Spark refuses the query."""

@@ -237,8 +237,8 @@ class Stream(Operator):
             return True
         if self.early is None or not (intake.given or intake.stamped):
             return False
-        known = set(intake.present) <= set(control.started)
-        return not known or intake.highest > least(clocks.values()) + self.early
+        all_started = set(intake.present) <= set(control.started)
+        return not all_started or intake.highest > least(clocks.values()) + self.early
 
     def _welcome(self, tick: Tick, intake: Intake) -> tuple[dict[str, int], dict[str, int]]:
         """Return the clock of each writer of the tick, and the part of it that the writer has shown itself.
@@ -318,20 +318,20 @@ class Stream(Operator):
             f"WHEN {f'NOT ({sql})' if on_driver else f'{TRIED}{n} IS NULL OR NOT {TRIED}{n}.c0'} THEN {literal(words)}"
             for n, (words, sql) in enumerate(self.demands)
         )
-        found = f"CASE {' '.join(cases)} END"
+        failure = f"CASE {' '.join(cases)} END"
         if intake.in_band:
-            found = f"CASE WHEN {BOUND} IS NULL THEN {found} END"
+            failure = f"CASE WHEN {BOUND} IS NULL THEN {failure} END"
         if intake.decodes:
-            found = f"coalesce({MALFORMED}, {found})"
+            failure = f"coalesce({MALFORMED}, {failure})"
         sized = self._sized
         others = [
             _in_size(name, sized[name]) if name in sized else quoted(name) for name in rows.columns if name != MALFORMED
         ]
         if on_driver:
-            return rows.selectExpr(*others, f"{found} AS {MALFORMED}")
+            return rows.selectExpr(*others, f"{failure} AS {MALFORMED}")
         spark = rows.sparkSession
         tried = rows.withColumns({f"{TRIED}{n}": attempted(spark, [sql]) for n, (_, sql) in enumerate(self.demands)})
-        return tried.selectExpr(*others, f"{found} AS {MALFORMED}")
+        return tried.selectExpr(*others, f"{failure} AS {MALFORMED}")
 
     def _timed_rows(self, intake: Intake) -> DataFrame:
         # Semantics 2.4: the rowtime is the writer's, else the arrival time.

@@ -81,8 +81,8 @@ class Table(Operator):
             tick.describe(self, "copy the table")
             segments.add(self._state.write(tick, self, rows, None))
             tick.remember(self, pinned=True)
-        found = segments.overlapping(BEGINNING, END)
-        return Delta(segments.read(found) if found else None, {"": END}, segments.rows)
+        live = segments.overlapping(BEGINNING, END)
+        return Delta(segments.read(live) if live else None, {"": END}, segments.rows)
 
 
 def tables_of(operators: Iterable[Operator]) -> list[Table]:

@@ -16,7 +16,7 @@ from rowtime.core.columns import AGGREGATE, ROW_NUMBER
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import columns_in
-from rowtime.operators.contract import AGGREGATION, DataFrame, Delta, Made, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import AGGREGATION, DataFrame, Delta, Derivation, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.rows.select import Item
 from rowtime.operators.streams.computed_once import ComputedOnce, rows_given, written
@@ -46,17 +46,17 @@ class TableSelect(ComputedOnce, Unary):
         columns = tuple(item.column for item in self.values)
         return Shape(columns, order=(ROW_NUMBER,), extra=(ROW_NUMBER,), placed=False, single=True, released=True)
 
-    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one input
+    def required_columns(self, n: int, wanted: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one input
         """Return the columns that decide about rows, and those of the required values."""
-        values = (item.expression for item in self.values if item.column.name in asked)
+        values = (item.expression for item in self.values if item.column.name in wanted)
         return columns_in([self.where, self.having, *self.keys, *values])
 
-    def made_from(self, n: int, column: str) -> Made | None:
+    def made_from(self, n: int, column: str) -> Derivation | None:
         """Return the source of a column: its value."""
         value = next((item.expression for item in self.values if item.column.name == column), None)
         if value is None:
             return super().made_from(n, column)
-        return Made(columns_in([value]), AGGREGATION) if self.grouped else Made.by(value)
+        return Derivation(columns_in([value]), AGGREGATION) if self.grouped else Derivation.by(value)
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """Return the values over an empty table."""
@@ -72,20 +72,22 @@ class TableSelect(ComputedOnce, Unary):
             segments.add(written(tick, self, self._state, rows))
             tick.remember(self, pinned=True)
             self._check(segments.read(segments.overlapping(BEGINNING, END)) if segments.rows else None)
-        found = segments.overlapping(BEGINNING, END)
-        return Delta(segments.read(found) if found else None, {"": END}, segments.rows)
+        live = segments.overlapping(BEGINNING, END)
+        return Delta(segments.read(live) if live else None, {"": END}, segments.rows)
 
     def _computed(self, rows: DataFrame) -> DataFrame:
         if self.where is not None:
             rows = rows.where(to_spark(self.where))
         if not self.grouped:
             return rows.selectExpr(*(item.sql for item in self.values))
-        asked = [item.expression for item in self.values] + ([self.having] if self.having is not None else [])
-        names = [f"{AGGREGATE}{n}" for n in range(len(asked))]
-        made = [F.expr(f"{to_spark(one)} AS {name}") for one, name in zip(asked, names, strict=True)]
-        found = rows.groupBy(*(F.expr(to_spark(key)) for key in self.keys)).agg(*made)
-        found = found.where(names[-1]) if self.having is not None else found
-        return found.selectExpr(
+        expressions = [item.expression for item in self.values] + ([self.having] if self.having is not None else [])
+        names = [f"{AGGREGATE}{n}" for n in range(len(expressions))]
+        columns = [
+            F.expr(f"{to_spark(expression)} AS {name}") for expression, name in zip(expressions, names, strict=True)
+        ]
+        groups = rows.groupBy(*(F.expr(to_spark(key)) for key in self.keys)).agg(*columns)
+        groups = groups.where(names[-1]) if self.having is not None else groups
+        return groups.selectExpr(
             *(f"{name} AS {quoted(item.column.name)}" for item, name in zip(self.values, names, strict=False))
         )
 
@@ -94,8 +96,8 @@ class TableSelect(ComputedOnce, Unary):
         if self.once is None or rows is None:
             return
         keys = [quoted(name) for name in self.once]
-        known = rows.where(" AND ".join(f"{key} IS NOT NULL" for key in keys) or "true")
-        if known.groupBy(*keys).count().where("count > 1").limit(1).collect():
+        keyed = rows.where(" AND ".join(f"{key} IS NOT NULL" for key in keys) or "true")
+        if keyed.groupBy(*keys).count().where("count > 1").limit(1).collect():
             where = f" for one value of {', '.join(columns_of(self))}" if keys else ""
             what = f"a sub-query is used as a value, and {self.input.name} has several rows{where}"
             hint = "Choose one of them with SELECT MAX(…), or with a condition that only one row satisfies."

@@ -79,37 +79,37 @@ class TableVersions(Table):
         later = not control.since or since > control.since[-1]  # otherwise no row could have joined the last one
         if later and control.bound < END and (control.read is None or now - control.read >= self.refresh):
             rows = tick.reread(self, first=control.read is None)
-            known = [*control.since]
-            known = known if rows is None else self._read(tick, segments, rows, known, since)
-            control = replace(control, since=known, read=now)
+            versions = [*control.since]
+            versions = versions if rows is None else self._read(tick, segments, rows, versions, since)
+            control = replace(control, since=versions, read=now)
         behind = sum(after <= control.bound for after in control.since[1:])
         live, bound = control.since[behind:], least(deltas[0].clocks.values())
         tick.remember(self, since=tuple(live), read=control.read, bound=max(bound, control.bound))
         self._state.compact(tick, self, "the versions of a table", lambda rows: rows)
-        found = segments.overlapping(live[0] - 1, END)
-        return Delta(self._shown(segments.read(found), live) if found else None, {"": END}, sum(s.rows for s in found))
+        shown = segments.overlapping(live[0] - 1, END)
+        return Delta(self._shown(segments.read(shown), live) if shown else None, {"": END}, sum(s.rows for s in shown))
 
     def _shown(self, rows: DataFrame, live: Sequence[int]) -> DataFrame:
         """Return the rows of the versions that still apply, with the end of each."""
-        ends = " ".join(f"WHEN {one} THEN {until}" for one, until in zip(live, live[1:], strict=False))
+        ends = " ".join(f"WHEN {since} THEN {until}" for since, until in zip(live, live[1:], strict=False))
         until = f"CASE {VALID_FROM} {ends} ELSE {END} END" if ends else str(END)
         rows = rows.where(f"{ROW_NUMBER} <> {MARK} AND {VALID_FROM} >= {live[0]}")
         return rows.selectExpr("*", f"CAST({until} AS BIGINT) AS {VALID_UNTIL}")
 
-    def _read(self, tick: Tick, segments: Segments, rows: DataFrame, known: list[int], since: int) -> list[int]:
+    def _read(self, tick: Tick, segments: Segments, rows: DataFrame, versions: list[int], since: int) -> list[int]:
         """Keep the rows that were read, if they differ from the last version; return the versions' first rowtimes."""
         if VALID_FROM in rows.columns:  # the versions of a checkpoint that is replayed
             segments.add(self._state.write(tick, self, rows, None))
             marks = rows.where(f"{ROW_NUMBER} = {MARK}").select(VALID_FROM).collect()
             return sorted(row[0] for row in marks)
-        tick.describe(self, "read the table again" if known else "copy the table")
-        last = segments.overlapping(known[-1] - 1, END) if known else []
+        tick.describe(self, "read the table again" if versions else "copy the table")
+        last = segments.overlapping(versions[-1] - 1, END) if versions else []
         written = self._state.write(tick, self, self._marked(rows, since), None)
         segments.add(written)
-        if known and self._same(segments, last, written, known[-1]):
+        if versions and self._same(segments, last, written, versions[-1]):
             segments.replace(written, [])
-            return known
-        return [*known, since]
+            return versions
+        return [*versions, since]
 
     def _marked(self, rows: DataFrame, since: int) -> DataFrame:
         """Return the rows of a version with their numbers, and the row that represents it."""

@@ -20,9 +20,9 @@ from rowtime.operators.contract import (
     Control,
     DataFrame,
     Delta,
+    Derivation,
     FireColumns,
     Link,
-    Made,
     Operator,
     Shape,
     Tick,
@@ -63,9 +63,9 @@ class UnionAll(Operator):
     def fires(self) -> FireColumns | None:
         """Return those of the first input, if each input has such columns at these positions."""
         names = self.inputs[0].emits().names
-        fires_of_inputs = [(one.fires(), dict(zip(names, one.emits().names, strict=True))) for one in self.inputs]
-        known = [fires.renamed(passed) for fires, passed in fires_of_inputs if fires is not None]
-        return reduce(FireColumns.beside, known) if len(known) == len(fires_of_inputs) else None
+        fires_of_inputs = [(child.fires(), dict(zip(names, child.emits().names, strict=True))) for child in self.inputs]
+        fires_known = [fires.renamed(passed) for fires, passed in fires_of_inputs if fires is not None]
+        return reduce(FireColumns.beside, fires_known) if len(fires_known) == len(fires_of_inputs) else None
 
     def requires(self) -> tuple[Requirement, ...]:
         """Require places, because rows keep theirs; events may have none."""
@@ -110,19 +110,19 @@ class UnionAll(Operator):
         writer = (WRITER, f"concat({literal(prefix(n))}, {WRITER})")
         return Link((*names, *((name, name) for name in ours), writer))
 
-    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:
+    def required_columns(self, n: int, wanted: Collection[str]) -> Iterable[str]:
         """Return the columns of that input at the positions of the required ones."""
         places = zip(self.inputs[n].emits().names, self.emits().names, strict=True)
-        return (mine for mine, shown in places if shown in asked)
+        return (mine for mine, shown in places if shown in wanted)
 
-    def made_from(self, n: int, column: str) -> Made | None:
+    def made_from(self, n: int, column: str) -> Derivation | None:
         """Return the column at its position."""
         names, below = self.emits().names, self.inputs[n].emits().names
-        return Made((below[names.index(column)],)) if column in names else super().made_from(n, column)
+        return Derivation((below[names.index(column)],)) if column in names else super().made_from(n, column)
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """Return the union, whose columns are as wide as the widest."""
-        parts = (rows(one).selectExpr(*map(quoted, one.emits().names)) for one in self.inputs)
+        parts = (rows(child).selectExpr(*map(quoted, child.emits().names)) for child in self.inputs)
         return reduce(lambda left, right: left.union(right), parts).toDF(*self.emits().names)
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:

@@ -34,8 +34,8 @@ class Chains:
         part = f"PARTITION BY {', '.join(self.keys)} " if self.keys else ""
         order = f"{part}ORDER BY {FIRST}, {LAST} ROWS BETWEEN UNBOUNDED PRECEDING AND"
         begins = f"{FIRST} >= max({LAST}) OVER ({order} 1 PRECEDING) + {self.gap}L"
-        found = pieces.selectExpr("*", f"CASE WHEN {begins} THEN 1L ELSE 0L END AS __b")
-        return found.selectExpr("*", f"sum(__b) OVER ({order} CURRENT ROW) AS {SESSION}").drop("__b")
+        marked = pieces.selectExpr("*", f"CASE WHEN {begins} THEN 1L ELSE 0L END AS __b")
+        return marked.selectExpr("*", f"sum(__b) OVER ({order} CURRENT ROW) AS {SESSION}").drop("__b")
 
     def ended(self, pieces: DataFrame) -> DataFrame:
         """Return numbered pieces that are due at the end of their session."""

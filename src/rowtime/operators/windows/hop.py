@@ -78,17 +78,17 @@ class Hop(Unary):
 
     def _first(self, rows: DataFrame) -> DataFrame:
         names = (*map(quoted, self.input.emits().names), self.start.sql, self.end.sql)
-        found = rows.selectExpr(*names, *self.emits().internals)
+        windows = rows.selectExpr(*names, *self.emits().internals)
         if self.slide <= self.size:
-            return found
+            return windows
         # Between windows that do not touch there are rows in no window.
-        return found.where(f"{to_spark(self.time)} >= {quoted(self.start.column.name)}")
+        return windows.where(f"{to_spark(self.time)} >= {quoted(self.start.column.name)}")
 
     def _copied(self, rows: DataFrame) -> DataFrame:
         start, end = (quoted(item.column.name) for item in (self.start, self.end))
         first = (self.time, self.start.expression, self.end.expression)
-        made = (f"unix_micros({to_spark(node)}) AS {name}" for node, name in zip(first, HOP_MICROS, strict=True))
-        rows = rows.selectExpr("*", *made, f"explode(sequence(0L, {self.copies - 1}L)) AS {COPY}")
+        ends = (f"unix_micros({to_spark(node)}) AS {name}" for node, name in zip(first, HOP_MICROS, strict=True))
+        rows = rows.selectExpr("*", *ends, f"explode(sequence(0L, {self.copies - 1}L)) AS {COPY}")
         held = "__s" if self.grows else "__u"  # the last window is the one that ends ``size`` after it
         rows = rows.selectExpr("*", f"__e + {COPY} * {self.slide}L AS __f").where(f"__f - {self.size}L <= {held}")
         internals = (

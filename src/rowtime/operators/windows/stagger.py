@@ -65,26 +65,26 @@ class Stagger(Unary):
         assert windows is not None
         windows = windows.selectExpr(*(f"{name} AS __w{n}" for n, name in enumerate(self._names)), OPENED, DUE)
         same = [F.col(name).eqNullSafe(F.col(f"__w{n}")) for n, name in enumerate(self._names)]
-        found = rows.join(windows, [*same, F.expr(f"__u >= {OPENED} AND __u < {DUE}")])
+        pairs = rows.join(windows, [*same, F.expr(f"__u >= {OPENED} AND __u < {DUE}")])
         shape = self.emits()
         end = f"timestamp_micros({DUE}) AS {quoted(self.column)}"
-        return found.selectExpr(*map(quoted, self.input.emits().names), end, *shape.internals)
+        return pairs.selectExpr(*map(quoted, self.input.emits().names), end, *shape.internals)
 
     def _opened(self, tick: Tick, rows: DataFrame, before: int) -> DataFrame:
         """Return the windows that the rows open, one after the other from the open one on."""
         times = ["array_sort(collect_set(__u)) AS __us", f"CAST(NULL AS BIGINT) AS {OPENED}"]
-        found = _grouped(rows, self._names, times)
-        known = self._open(tick, before)
-        if known is not None:
+        groups = _grouped(rows, self._names, times)
+        open_windows = self._open(tick, before)
+        if open_windows is not None:
             kept = _grouped(
-                known, self._names, ["CAST(array() AS ARRAY<BIGINT>) AS __us", f"max({OPENED}) AS {OPENED}"]
+                open_windows, self._names, ["CAST(array() AS ARRAY<BIGINT>) AS __us", f"max({OPENED}) AS {OPENED}"]
             )
             times = ["flatten(collect_list(__us)) AS __us", f"max({OPENED}) AS {OPENED}"]
-            found = _grouped(found.unionByName(kept), self._names, times)
+            groups = _grouped(groups.unionByName(kept), self._names, times)
         last = f"CASE WHEN size(a) > 0 THEN a[size(a) - 1] ELSE {OPENED} END"
         opens = f"CASE WHEN coalesce(u >= {last} + {self.length}L, true) THEN array_append(a, u) ELSE a END"
         fold = f"aggregate(__us, CAST(array() AS ARRAY<BIGINT>), (a, u) -> {opens})"
-        opened = found.selectExpr(*self._names, f"explode({fold}) AS {OPENED}")
+        opened = groups.selectExpr(*self._names, f"explode({fold}) AS {OPENED}")
         return opened.selectExpr("*", f"{OPENED} + {self.length}L AS {DUE}")
 
     def _open(self, tick: Tick, before: int) -> DataFrame | None:

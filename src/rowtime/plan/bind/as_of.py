@@ -98,8 +98,8 @@ class AsOf:
         if (version.name.upper(), version.text("kind").upper()) != ("TIMESTAMP", "AS OF"):
             raise self._refused("streams can be joined AS OF a rowtime only", version, hint)
         at = version.expression
-        known = isinstance(at, exp.Column) and at.name.lower() == "rowtime"
-        if not known or at.text("table").lower() not in [alias.lower() for alias in leading]:
+        is_rowtime = isinstance(at, exp.Column) and at.name.lower() == "rowtime"
+        if not is_rowtime or at.text("table").lower() not in [alias.lower() for alias in leading]:
             raise self._refused("the time of a join as of a time must be the rowtime of its left row", version, hint)
 
     def _check(self) -> None:
@@ -131,12 +131,12 @@ class AsOf:
             if isinstance(part, exp.Boolean) and part.this:
                 continue
             pair = (part.this, part.expression) if isinstance(part, exp.EQ) else ()
-            found = [(self._side(one), self._below(one)) for one in pair]
-            if {side for side, _ in found} != {LEFT, RIGHT}:
+            sides = [(self._side(one), self._below(one)) for one in pair]
+            if {side for side, _ in sides} != {LEFT, RIGHT}:
                 hint = "Filter the right input in a sub-query, and the joined rows with WHERE."
                 what = "the condition of a join as of a time may only contain equalities between its two sides"
                 raise self._refused(what, self._given(part), hint)
-            left, right = (value for _, value in sorted(found, key=lambda one: one[0] or 0))
+            left, right = (value for _, value in sorted(sides, key=lambda one: one[0] or 0))
             yield self._alike(left, right, self._given(part))
 
     def _given(self, part: exp.Expr) -> exp.Expr:
@@ -155,11 +155,11 @@ class AsOf:
         return {**left, PLACES[LEFT][0]: ROWTIME}, {**right, PLACES[RIGHT][0]: ROWTIME}
 
     def _below(self, value: exp.Expr) -> exp.Expr:
-        made = value.copy()
-        known = {**self._below_of[LEFT], **self._below_of[RIGHT]}
-        for column in made.find_all(exp.Column):
-            column.set("this", exp.to_identifier(known.get(column.name, column.name), quoted=True))
-        return made
+        copied = value.copy()
+        names = {**self._below_of[LEFT], **self._below_of[RIGHT]}
+        for column in copied.find_all(exp.Column):
+            column.set("this", exp.to_identifier(names.get(column.name, column.name), quoted=True))
+        return copied
 
     def _alike(self, left: exp.Expr, right: exp.Expr, at: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
         one, other = (
@@ -174,41 +174,43 @@ class AsOf:
 
     def _type(self, side: int, value: exp.Expr, at: exp.Expr) -> str:
         """Return the type of a value of an input; for an empty input it must be known before the first row."""
-        known = type_of(self.clause.sources[side].node.emits().columns, value)
-        if not known:
+        kind = type_of(self.clause.sources[side].node.emits().columns, value)
+        if not kind:
             name = to_rowtime(value).replace("`", "")
             alias = name if isinstance(value, exp.Column) else "cast_key"
             hint = f"Read a view that casts it: SELECT STREAM CAST({name} AS STRING) AS {alias}, for example."
             raise self._refused(f"the type of {name} is not known before its first row", at, hint)
-        return known
+        return kind
 
     # -- the joined rows --------------------------------------------------------------
 
-    def _left(self, one: Input) -> Input:
+    def _left(self, source: Input) -> Input:
         """Return an input of the left side: the joined row has its rowtime."""
-        columns = tuple((name, Column(column.name, column.type)) for name, column in one.columns)
-        return replace(one, columns=columns, rowtime=ROWTIME if one.rowtime == PLACES[LEFT][0] else one.rowtime)
+        columns = tuple((name, Column(column.name, column.type)) for name, column in source.columns)
+        return replace(
+            source, columns=columns, rowtime=ROWTIME if source.rowtime == PLACES[LEFT][0] else source.rowtime
+        )
 
-    def _right(self, one: Input) -> Input:
+    def _right(self, source: Input) -> Input:
         """Return the right input; its row may be arbitrarily older."""
-        columns = tuple((name, Column(column.name, column.type)) for name, column in one.columns)
-        optional = one.optional or self.clause.outer[LEFT]
-        return replace(one, columns=columns, rowtime=self.time, lag=END, optional=optional)
+        columns = tuple((name, Column(column.name, column.type)) for name, column in source.columns)
+        optional = source.optional or self.clause.outer[LEFT]
+        return replace(source, columns=columns, rowtime=self.time, lag=END, optional=optional)
 
     def _columns(self, side: int) -> list[Item]:
         """Return the output columns of a side, with their expressions over its input."""
-        made = []
+        columns = []
         for old, new in self.clause.columns[side]:
             value = col(old)
-            made.append(Item(Column(new, self._type(side, value, self.clause.node.this)), value))
-        return made + ([Item(Column(self.time, "TIMESTAMP"), col(ROWTIME))] if side == RIGHT else [])
+            columns.append(Item(Column(new, self._type(side, value, self.clause.node.this)), value))
+        return columns + ([Item(Column(self.time, "TIMESTAMP"), col(ROWTIME))] if side == RIGHT else [])
 
     def _operators(self, keys: Sequence[tuple[exp.Expr, exp.Expr]]) -> Operator:
         left, right = self._columns(LEFT), self._columns(RIGHT)
         kind = f"STRUCT<{', '.join(f'f{n}: {item.column.type}' for n, item in enumerate(right))}>"
         fields = [part for n, item in enumerate(right) for part in (exp.Literal.string(f"f{n}"), item.expression)]
-        made = exp.Anonymous(this="named_struct", expressions=fields)
-        row = Item(Column(AS_OF_ROW, kind), exp.cast(made, kind, dialect=Rowtime))
+        struct = exp.Anonymous(this="named_struct", expressions=fields)
+        row = Item(Column(AS_OF_ROW, kind), exp.cast(struct, kind, dialect=Rowtime))
         nothing = [Item(item.column, null_of(item.column.type)) for item in left]
         not_null = [exp.Not(this=exp.Is(this=exp.paren(key.copy()), expression=exp.null())) for _, key in keys]
         streams = (
@@ -223,21 +225,21 @@ class AsOf:
         typed = exp.IgnoreNulls(this=exp.Last(this=col(AS_OF_ROW)))
         latest = Call(Column(LATEST, kind), _LAST, col(AS_OF_ROW), Frame(None), typed)
         over = Over(fresh(f"{self.name}.as of"), union, items, (latest,), (IS_LEFT, *names))
-        found = [Item(item.column, exp.Dot(this=col(LATEST), expression=exp.to_identifier(f"f{n}", quoted=True)))
+        values = [Item(item.column, exp.Dot(this=col(LATEST), expression=exp.to_identifier(f"f{n}", quoted=True)))
                  for n, item in enumerate(right)]  # fmt: skip
         passed = [Item(item.column, col(item.column.name)) for item in left]
         matched = exp.Not(this=exp.Is(this=col(LATEST), expression=exp.null()))
         kept = col(IS_LEFT) if self.clause.outer[LEFT] else exp.and_(col(IS_LEFT), matched)
-        return Select(fresh(f"{self.name}.join"), over, (*passed, *found), kept)
+        return Select(fresh(f"{self.name}.join"), over, (*passed, *values), kept)
 
     def _side_rows(
         self, side: int, keys: Sequence[exp.Expr], values: Sequence[Item], where: exp.Expr | None
     ) -> Operator:
         """Return one input in the common form: keys, the side, the left's columns, the right's row."""
         source = self.clause.sources[side].node
-        made = [Item(Column(_key(n)), key) for n, key in enumerate(keys)]
+        key_columns = [Item(Column(_key(n)), key) for n, key in enumerate(keys)]
         mine = Item(Column(IS_LEFT, "BOOLEAN"), exp.Boolean(this=side == LEFT))
-        return Select(self.binder.sources.fresh(f"{self.name}.side"), source, (*made, mine, *values), where)
+        return Select(self.binder.sources.fresh(f"{self.name}.side"), source, (*key_columns, mine, *values), where)
 
 
 def _key(number: int) -> str:

@@ -39,18 +39,20 @@ def buffered(  # noqa: PLR0913 - a call, its inputs, and its place
     kind = call.name.upper()
     rest = call.expressions[len(inputs) :]
     if kind == "SAMPLE":
-        made = _sample(sources, inputs[0], call.expressions, name, place)
+        operator = _sample(sources, inputs[0], call.expressions, name, place)
     else:
-        made = _delay(sources, inputs[0], rest, name) if kind == "DELAY" else _gate(sources, inputs, rest, name, place)
-    if made is None:
+        operator = (
+            _delay(sources, inputs[0], rest, name) if kind == "DELAY" else _gate(sources, inputs, rest, name, place)
+        )
+    if operator is None:
         raise refuse("R141", f"{kind} cannot be called like this", _HINTS[kind], place)
     if kind == "GATE" and not endless:
         what = "GATE keeps every row that has no permit yet, and nothing limits their number"
         raise refuse("R152", what, "Write WITH UNBOUNDED STATE after the query.", place)
     event = declared_by(inputs[0])
     if event is None or kind == "SAMPLE":
-        return made
-    return EventTimed(sources.fresh(f"{name}.event_time"), made, event.column, event.unit)
+        return operator
+    return EventTimed(sources.fresh(f"{name}.event_time"), operator, event.column, event.unit)
 
 
 def _delay(sources: Sources, below: Operator, rest: Sequence[exp.Expr], name: str) -> Operator | None:

@@ -74,9 +74,9 @@ class Catalog:
     def table(self, name: str) -> CreateTable | None:
         """Return a table of the script; if nothing else has the name, a table of the given session."""
         if self.session is not None and not (name in self.tables or name in self.views or self.stream(name)):
-            found = self.session(name)
-            if found is not None:
-                self.tables[name] = self.of_session[name] = found
+            statement = self.session(name)
+            if statement is not None:
+                self.tables[name] = self.of_session[name] = statement
         return self.tables.get(name)
 
     def stream(self, name: str) -> StreamDef | None:
@@ -106,21 +106,21 @@ class Catalog:
         """Return the problem of an unknown name."""
         names, parts = self.names(), name.lower().split(".")
         elsewhere = self.home.elsewhere(name) if self.home is not None else ""
-        behind = next((one for n in range(1, len(parts)) if (one := ".".join(parts[n:])) in names), None)
+        behind = next((shorter for n in range(1, len(parts)) if (shorter := ".".join(parts[n:])) in names), None)
         hint = f"Did you mean {behind}?" if behind else elsewhere or suggestion(name, names)
         return Problem("R103", f"there is no stream or view {name}", place, hint)
 
     def stand_in(self, statement: CreateStream) -> None:
         """Register the columns of a definition that is refused, so that queries of the stream are still checked."""
-        known = {c.name.lower(): (c.name, c.type) for c in statement.columns if not is_reserved(c.name)}
+        columns = {c.name.lower(): (c.name, c.type) for c in statement.columns if not is_reserved(c.name)}
         name = statement.name.text.lower()
         self.stored.discard(name)
-        self.streams.setdefault(name, StreamDef(name, tuple(known.values())))
+        self.streams.setdefault(name, StreamDef(name, tuple(columns.values())))
 
     def drop_function(self, name: str) -> bool:
         """Forget a function of the script; return False if there is none."""
-        found = [kind.pop(name, None) for kind in (self.functions, self.scalars, self.python)]
-        return any(one is not None for one in found)
+        dropped = [kind.pop(name, None) for kind in (self.functions, self.scalars, self.python)]
+        return any(definition is not None for definition in dropped)
 
     def options(self) -> Iterator[tuple[str, str]]:
         """Yield the options of all streams and tables that are known so far."""

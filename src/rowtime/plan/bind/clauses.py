@@ -45,11 +45,11 @@ def _inputs_later(text: str, query: exp.Expr) -> Iterator[Problem]:
     if source is None:
         return
     for key, (words, form) in _LATER_INPUT.items():
-        hint, found = form, source.this.args.get(key)
-        if found and key == "pivots" and found[0].args.get("unpivot"):
+        hint, clause = form, source.this.args.get(key)
+        if clause and key == "pivots" and clause[0].args.get("unpivot"):
             hint = "Make a row of each column: FROM s LATERAL VIEW EXPLODE(MAP('a', a, 'b', b)) x AS name, value."
             yield Problem("R190", "UNPIVOT is not supported", place_of(text, source.this), hint)
-        elif found:
+        elif clause:
             yield Problem("R190", f"{words} is not supported yet", place_of(text, source.this), hint)
 
 
@@ -62,7 +62,7 @@ def refuse_later(text: str, query: exp.Expr) -> None:
             node = part[0] if isinstance(part, list) else part if isinstance(part, exp.Expr) else query
             problems.append(Problem("R190", f"{words} is not supported yet", place_of(text, node), hint))
     problems += _inputs_later(text, query)
-    for entry in (one for one in query.expressions if isinstance(one, exp.Aliases)):
+    for entry in (item for item in query.expressions if isinstance(item, exp.Aliases)):
         names = ", ".join(name.sql(Rowtime) for name in entry.expressions)
         hint = f"Write it after the input: FROM … LATERAL VIEW {entry.this.sql(Rowtime)} x AS {names}."
         if entry.this.name.upper() == "JSON_TUPLE":

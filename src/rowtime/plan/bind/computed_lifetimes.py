@@ -66,8 +66,8 @@ class Computed:
         if ROWTIME in used:
             hint = "CLIP compares the starts itself. Use a column of the event."
             raise refuse_at(self.binder.text, where, "R194", "ROWTIME is not allowed in the condition of CLIP", hint)
-        asked = tuple((name, to.name) for name, to in named if to.name in used)
-        return replace(clip, where=bound, asked=asked)
+        used_columns = tuple((name, to.name) for name, to in named if to.name in used)
+        return replace(clip, where=bound, asked=used_columns)
 
     def _altered(self, source: Operator, how: How, times: dict[str, exp.Expr]) -> AlterLifetime:
         fresh = self.binder.sources.fresh

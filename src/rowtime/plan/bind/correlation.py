@@ -150,36 +150,36 @@ class Derived:
         """Return the column for an expression over the table."""
         if value not in self.entries:
             self.entries.append(value.copy())
-        found = exp.column(f"c{self.entries.index(value) + 1}", table=self.alias)
-        return placed(found, value)
+        column = exp.column(f"c{self.entries.index(value) + 1}", table=self.alias)
+        return placed(column, value)
 
     def above(self, part: exp.Expr) -> exp.Expr:
         """Return a condition with columns of this query in place of those of the table."""
         whole = exp.Paren(this=part.copy())
-        for column in [one for one in _columns(whole) if self.inner._own(one)]:  # noqa: SLF001 - its own part
+        for column in [candidate for candidate in _columns(whole) if self.inner._own(candidate)]:  # noqa: SLF001 - its own part
             parts = column.parts
             first = 2 if len(parts) > 1 and parts[0].name.lower() == self.inner.alias.lower() else 1
-            made = self.column(exp.column(parts[first - 1].copy()))
+            reference = self.column(exp.column(parts[first - 1].copy()))
             for field_name in parts[first:]:
-                made = exp.Dot(this=exp.paren(made), expression=field_name.copy())
-            column.replace(placed(made, column))
-        found: exp.Expr = whole.this
-        return found
+                reference = exp.Dot(this=exp.paren(reference), expression=field_name.copy())
+            column.replace(placed(reference, column))
+        expression: exp.Expr = whole.this
+        return expression
 
     def subquery(self, once: tuple[str, ...] | None) -> exp.Subquery:
         """Return the query for a join; ``once``: the columns that identify a row, if only one row is allowed."""
         own = [part.copy() for part in self.inner.conditions if part not in self.inner.correlated]
-        entries = [exp.alias_(one, f"c{n}") for n, one in enumerate(self.entries or [exp.Literal.number(1)], 1)]
+        entries = [exp.alias_(value, f"c{n}") for n, value in enumerate(self.entries or [exp.Literal.number(1)], 1)]
         query = exp.Select(expressions=entries, from_=exp.From(this=self.inner.source.copy()))
         query.set("where", exp.Where(this=exp.and_(*own)) if own else None)
         query.set("group", exp.Group(expressions=self.group) if self.group else None)
         for clause in ("having", "distinct"):
             given = self.inner.query.args.get(clause)
             query.set(clause, given.copy() if given else None)
-        made = exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(self.alias)))
-        placed(made, self.inner.query)
-        made.meta.update({"derived": True, "once": once})
-        return made
+        subquery = exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(self.alias)))
+        placed(subquery, self.inner.query)
+        subquery.meta.update({"derived": True, "once": once})
+        return subquery
 
 
 def read(text: str, node: exp.Expr, tables: Tables, names_of: NamesOf) -> Inner:
@@ -281,10 +281,10 @@ def _in_parentheses(query: exp.Expr, name: str) -> exp.Subquery:
     return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
 
 
-def _replaced(query: exp.Expr, made: exp.Select) -> exp.Select:
-    placed(made, query)
-    query.replace(made)
-    return made
+def _replaced(query: exp.Expr, derived: exp.Select) -> exp.Select:
+    placed(derived, query)
+    query.replace(derived)
+    return derived
 
 
 def listed_for(inner: Inner, values: Sequence[exp.Expr], node: exp.Expr) -> list[exp.Expr]:
@@ -308,14 +308,14 @@ def with_inputs(node: exp.Expr, name: Callable[[exp.Column], str]) -> exp.Expr:
     for column in _columns(whole):
         if len(column.parts) == 1 and (alias := name(column)):
             column.set("table", exp.to_identifier(alias))
-    found: exp.Expr = whole.this
-    return found
+    expression: exp.Expr = whole.this
+    return expression
 
 
 def placed(made: exp.Expr, origin: exp.Expr) -> exp.Expr:
     """Return a node with the place of another one."""
-    found = next((part.meta for part in origin.walk() if part.meta.get("start") is not None), {})
-    made.meta.update({key: found[key] for key in ("line", "col", "start", "end") if key in found})
+    meta = next((part.meta for part in origin.walk() if part.meta.get("start") is not None), {})
+    made.meta.update({key: meta[key] for key in ("line", "col", "start", "end") if key in meta})
     return made
 
 

@@ -16,12 +16,12 @@ from rowtime.sql.places import place_of, refuse_at
 
 def with_bound(fresh: Callable[[str], str], query: exp.Select, text: str, source: From, name: str) -> From:
     """Return the query's input, with the bound if it is used. Raises ``Refused`` (R170) if there is none."""
-    asked = [call for call in query.find_all(exp.Anonymous) if is_current_bound(call)]
-    asked = [call for call in asked if call.find_ancestor(exp.Query) is query]
-    if not asked:
+    calls = [call for call in query.find_all(exp.Anonymous) if is_current_bound(call)]
+    calls = [call for call in calls if call.find_ancestor(exp.Query) is query]
+    if not calls:
         return source
-    if asked[0].expressions:
-        raise refuse_at(text, asked[0], "R170", "CURRENT_BOUND takes no argument", "Write CURRENT_BOUND().")
+    if calls[0].expressions:
+        raise refuse_at(text, calls[0], "R170", "CURRENT_BOUND takes no argument", "Write CURRENT_BOUND().")
     source = replace(source, node=over_fires(fresh, source.node))
     event = declared_by(source.node)
     if event is None:
@@ -31,5 +31,5 @@ def with_bound(fresh: Callable[[str], str], query: exp.Select, text: str, source
             "Read a view that declares one: CREATE VIEW v EVENT TIME (t, LAG INTERVAL '10' SECOND) AS SELECT …. "
             "The bound of a stream before a row is the ROWTIME of the row."
         )
-        raise refuse("R170", f"{what}; {why}" if why else what, hint, place_of(text, asked[0]))
+        raise refuse("R170", f"{what}; {why}" if why else what, hint, place_of(text, calls[0]))
     return replace(source, node=CurrentBound(fresh(f"{name}.current_bound"), source.node, event))

@@ -106,7 +106,7 @@ def order_of(stream: str, name: str, kind: str, text: str) -> tuple[ColumnDef, D
     """Return the definition of a column with its order, as a stream stores it. Raises ``Refused`` (R501) if invalid."""
     definition = parse_column(f"{name} {kind} {text}")
     if definition.order is None:
-        what = f"the definition of {stream} says that {name} is ordered: {text!r:.60} is no order"
+        what = f"the definition of {stream} has an invalid order for the column {name}: {text!r:.60}"
         raise refuse("R501", what, "Define the stream again.")
     return definition, definition.order
 

@@ -39,25 +39,25 @@ class EventTimeSettings:
     beyond: int | None = None
 
 
-def settings_of(found: EventTimeDef, *, source: bool = False) -> EventTimeSettings:
+def settings_of(declared: EventTimeDef, *, source: bool = False) -> EventTimeSettings:
     """Return the settings of a declaration; ``source``: of a stream. Raises ``Refused`` (R122, R170)."""
-    mode = found.mode or "OUTPUT_EVENT_TIME"
+    mode = declared.mode or "OUTPUT_EVENT_TIME"
     if mode == FORWARDED and source:
         what = "MODE INPUT_WATERMARK is for views: a stream has no inputs whose bounds it could pass on"
-        raise refuse("R170", what, "Use OUTPUT_EVENT_TIME or MANUAL.", found.place)
-    if mode == FORWARDED and (found.lag is not None or found.gap is not None):
+        raise refuse("R170", what, "Use OUTPUT_EVENT_TIME or MANUAL.", declared.place)
+    if mode == FORWARDED and (declared.lag is not None or declared.gap is not None):
         what = "MODE INPUT_WATERMARK passes on the bounds of its inputs unchanged"
-        raise refuse("R170", what, "Leave LAG and MINIMUM GAP out, or use OUTPUT_EVENT_TIME.", found.place)
-    if mode == FORWARDED and found.early is not None:
+        raise refuse("R170", what, "Leave LAG and MINIMUM GAP out, or use OUTPUT_EVENT_TIME.", declared.place)
+    if mode == FORWARDED and declared.early is not None:
         what = (
             "EARLY BEYOND guards a bound that is computed from the times; MODE INPUT_WATERMARK passes on the "
             "bounds of its inputs"
         )
-        raise refuse("R170", what, "Put EARLY BEYOND where the event time of the input is declared.", found.place)
-    lag = _micros(found.lag, "LAG", found.place, 0)
-    gap = _micros(found.gap, "MINIMUM GAP", found.place, GAP)
-    beyond = None if found.early is None else _micros(found.early, "EARLY BEYOND", found.place, 0)
-    return EventTimeSettings(found.column, found.resolution, lag, gap, mode, beyond)
+        raise refuse("R170", what, "Put EARLY BEYOND where the event time of the input is declared.", declared.place)
+    lag = _micros(declared.lag, "LAG", declared.place, 0)
+    gap = _micros(declared.gap, "MINIMUM GAP", declared.place, GAP)
+    beyond = None if declared.early is None else _micros(declared.early, "EARLY BEYOND", declared.place, 0)
+    return EventTimeSettings(declared.column, declared.resolution, lag, gap, mode, beyond)
 
 
 def _micros(node: exp.Expr | None, word: str, place: Place, default: int) -> int:
@@ -80,8 +80,8 @@ def event_timed(
         hint = f"There are: {', '.join(c.name for c in columns.values())}."
         raise refuse("R103", f"EVENT TIME ({settings.column}): there is no such column", hint, place)
     unit = _unit(column, settings.unit, place)
-    made = EventTimed(name, node, column.name, unit, settings.lag, settings.gap, settings.mode, gate)
-    return replace(made, beyond=settings.beyond)
+    timed = EventTimed(name, node, column.name, unit, settings.lag, settings.gap, settings.mode, gate)
+    return replace(timed, beyond=settings.beyond)
 
 
 def _unit(column: Column, unit: str | None, place: Place) -> str | None:
@@ -116,8 +116,8 @@ def forwarded(
     if event.column.lower() == settings.column.lower() and settings.unit in (None, event.unit):
         return node
     below = PassedBounds(fresh(f"{name}.passed_bounds"), node, event)
-    made = event_timed(below, settings, fresh(f"{name}.event_time"), place)
-    return replace(made, gap=0, regions=1)
+    timed = event_timed(below, settings, fresh(f"{name}.event_time"), place)
+    return replace(timed, gap=0, regions=1)
 
 
 def meeting(fresh: Callable[[str], str], parts: Sequence[Operator], name: str) -> Operator | None:
@@ -145,14 +145,14 @@ def differing(parts: Sequence[Operator]) -> str:
     if any(event is None for event in events):
         without = " and ".join(str(n) for n, event in enumerate(events, 1) if event is None)
         return f"input {without} has no event time"
-    known = []
+    declarations = []
     for node, event in zip(parts, events, strict=True):
         assert event is not None
         names = [name.lower() for name in node.emits().names]
         kind = event.unit or next(c.type for c in node.emits().columns if c.name == event.column) or "TIMESTAMP"
-        known.append((event.column, kind, names.index(event.column.lower())))
-    if len({(column.lower(), kind, index) for column, kind, index in known}) > 1:
-        listed = ", ".join(f"{column} ({kind}, column {index + 1})" for column, kind, index in known)
+        declarations.append((event.column, kind, names.index(event.column.lower())))
+    if len({(column.lower(), kind, index) for column, kind, index in declarations}) > 1:
+        listed = ", ".join(f"{column} ({kind}, column {index + 1})" for column, kind, index in declarations)
         return f"the event times of its inputs differ: {listed}"
     return ""
 
@@ -171,33 +171,33 @@ def _over_fires(fresh: Callable[[str], str], node: Operator) -> Iterator[Operato
             fires = FiredBounds(fresh(f"{node.name}.fired_bounds"), node, event)
             yield EventTimed(fresh(f"{node.name}.event_time"), fires, end, mode=FORWARDED, regions=1)
     elif node.side_by_side:
-        met = meeting(fresh, [over_fires(fresh, one) for one in node.inputs], node.name)
+        met = meeting(fresh, [over_fires(fresh, child) for child in node.inputs], node.name)
         yield from [met] if met else []
     elif node.merges_writers:  # operators above the bounds put rows in order again
         yield from _over_fires(fresh, node.inputs[0])
     elif not node.is_gate:
         for below in _over_fires(fresh, node.inputs[0]):
-            made = over(replace(cast("Any", node), name=fresh(node.name)), [below, *node.inputs[1:]])
-            if made.emits().event:
-                yield made
+            copied = over(replace(cast("Any", node), name=fresh(node.name)), [below, *node.inputs[1:]])
+            if copied.emits().event:
+                yield copied
 
 
 def declared_by(node: Operator) -> EventTimed | None:
     """Return the declaration whose event time a node still has."""
     event = node.emits().event
-    found = next((part for part in walk(node) if event and part.name == event.declared), None)
-    return cast("EventTimed | None", found)  # only these declare event times
+    operator = next((part for part in walk(node) if event and part.name == event.declared), None)
+    return cast("EventTimed | None", operator)  # only these declare event times
 
 
 def lost_at(node: Operator) -> str:
     """Say in words where the event time of the input ends; empty if it has none."""
-    found = ""
+    reason = ""
     for part in walk(node):
         events = [event for child in part.inputs if (event := child.event_of_rows())]
         if events and part.event_of_rows() is None:
             why = differing(part.inputs) if part.emits().unmerged else _unended(part)
-            found = f"the event time {events[0].column} ends at {part.kind} {part.name}{': ' + why if why else ''}"
-    return found
+            reason = f"the event time {events[0].column} ends at {part.kind} {part.name}{': ' + why if why else ''}"
+    return reason
 
 
 def _unended(node: Operator) -> str:
@@ -211,11 +211,11 @@ def manual(plan: StoredPlan, name: str, at: int = BEGINNING) -> str:
     It is an event time in MODE MANUAL, or the operator that promotes an event time to rowtime. A view that does both
     has two bounds; the one that it declares is used. A stream over files can be ended (``at`` is END).
     """
-    found, wanted = settable(plan), name.lower()
+    operators, wanted = settable(plan), name.lower()
     for node in (f"{wanted}.event_time", wanted):
-        if node in found:
+        if node in operators:
             return node
-    listed = [node.removesuffix(".event_time") for node in found]
+    listed = [node.removesuffix(".event_time") for node in operators]
     if at >= END and is_finite(plan.formats.get(wanted, "")):
         return wanted
     hint = f"These have one: {', '.join(listed)}." if listed else "Write EVENT TIME (t, MODE MANUAL), or t AS ROWTIME."
@@ -224,7 +224,7 @@ def manual(plan: StoredPlan, name: str, at: int = BEGINNING) -> str:
 
 def settable(plan: StoredPlan) -> list[str]:
     """Return the operators of a described plan whose bound can be set manually."""
-    return [name for name, one in plan.operators.items() if one.answers.is_settable(one.fields)]
+    return [name for name, operator in plan.operators.items() if operator.answers.is_settable(operator.fields)]
 
 
 def check_set(plan: StoredPlan, statements: Iterable[Statement]) -> None:

@@ -23,16 +23,16 @@ def events_of(fresh: Callable[[str], str], node: Operator, shape: EventShape, na
         hint = f"Pump the rows into a stream of events that has BOUND FROM {shape.imports}."
         raise refuse("R190", "BOUND FROM of a view is not supported yet", hint, place)
     columns = node.emits().of_users
-    known = {column.name.lower(): column for column in columns}
+    by_name = {column.name.lower(): column for column in columns}
     for named in shape.columns:
-        if named.lower() not in known:
+        if named.lower() not in by_name:
             what = f"the event shape names a column {named}, which {name} does not have"
             hint = suggestion(named, [column.name for column in columns])
             if named.upper() == "ROWTIME":
                 renamed = ", ".join("at" if column.upper() == "ROWTIME" else column for column in shape.columns)
                 hint = f"Select it under a name: SELECT STREAM ROWTIME AS at, … EVENT SHAPE {shape.kind} ({renamed})."
             raise refuse("R103", what, hint, place)
-    start, stop, by = (part and known[part.lower()].name for part in (shape.start, shape.stop, shape.by))
+    start, stop, by = (part and by_name[part.lower()].name for part in (shape.start, shape.stop, shape.by))
     shape = replace(shape, start=start or "", stop=stop, by=by)
     check_times(shape, {column.name: column.type for column in columns}, place)
     _check_order(node, shape, name, place)
@@ -49,9 +49,11 @@ def _check_order(node: Operator, shape: EventShape, name: str, place: Place) -> 
     if shape.edges and start is not None and stop is not None and (start.what, stop.what) == EDGES:
         return
     what = f"{shape.start} is not the ROWTIME of the rows of {name}, so their bounds say nothing about it"
-    other = f"or select s.ROWTIME AS {shape.start}"
+    or_else = f"or select s.ROWTIME AS {shape.start}"
     if shape.edges:
         what = f"the rows of {name} are not edges that a view EMITs, so their bounds say nothing about the edges"
-        other = f"or select both times of a view that EMITs EDGES (edge, {shape.start}, {shape.stop})"
-    hint = f"Generate bounds from the rows: write BOUND EVERY 1 ROW DELAY INTERVAL '1' MINUTE after the shape; {other}."
+        or_else = f"or select both times of a view that EMITs EDGES (edge, {shape.start}, {shape.stop})"
+    hint = (
+        f"Generate bounds from the rows: write BOUND EVERY 1 ROW DELAY INTERVAL '1' MINUTE after the shape; {or_else}."
+    )
     raise refuse("R193", what, hint, place)

@@ -57,20 +57,20 @@ class FromClause:
             raise refuse("R153", "a window on an input is allowed in a JOIN only", hint, place)
         refuse_as_of(self.text, source.this, "a stream as of a time is allowed in a JOIN only", _AS_OF)
         periods = Periods(self.binder, self.name)
-        found, starts = self._windowed(source.this), starts_of(self.query)
-        about = split_off(self.query) if clauses or is_lifetimes(found.node) else []
+        bound, starts = self._windowed(source.this), starts_of(self.query)
+        about = split_off(self.query) if clauses or is_lifetimes(bound.node) else []
         own = [clause for clause in clauses if not is_subquery(clause)]
         if not own:
-            found, about = periods.filtered(found, about), []
+            bound, about = periods.filtered(bound, about), []
         for clause in own:
             last = clause is own[-1] and is_inner(clause)
-            found, about = self._joined(found, clause, starts, about, last=last)
-        found = periods.filtered(found, about)
+            bound, about = self._joined(bound, clause, starts, about, last=last)
+        bound = periods.filtered(bound, about)
         for clause in clauses[len(own) :]:  # sub-queries; those over events after WHERE
-            found, _ = self._joined(found, clause, starts, [], last=False)
+            bound, _ = self._joined(bound, clause, starts, [], last=False)
         if has_panes(self.query):
-            found = replace(found, node=over_fires(self.sources.fresh, found.node))
-        return with_bound(self.sources.fresh, self.query, self.text, found, self.name)
+            bound = replace(bound, node=over_fires(self.sources.fresh, bound.node))
+        return with_bound(self.sources.fresh, self.query, self.text, bound, self.name)
 
     def _joined(
         self, left: From, clause: exp.Join, starts: Collection[str], about: list[exp.Expr], *, last: bool
@@ -81,8 +81,8 @@ class FromClause:
             return self.joins.bind(left, right, clause), about
         refuse_as_of(self.text, clause.this, "events are joined while both are alive, not as of a time", _EVENTS)
         meets = about if last and not is_table(right.node) else []
-        made = LifetimeJoins(self.binder, self.name, starts).bind(left, right, clause, meets)
-        return made, [] if meets else about
+        join = LifetimeJoins(self.binder, self.name, starts).bind(left, right, clause, meets)
+        return join, [] if meets else about
 
     def _windowed(self, item: exp.Expr) -> From:
         """Return an input with its window; a table is possible only in a join."""
@@ -98,20 +98,20 @@ class FromClause:
                 raise refuse_at(self.text, item.args["over"], "R153", "a table cannot have a window", hint)
             return self._table(table, item)
         window = window_of(self.text, self.query, item)
-        found = self._input(item)
-        return replace(found, inputs=tuple(replace(one, window=window) for one in found.inputs))
+        bound = self._input(item)
+        return replace(bound, inputs=tuple(replace(source, window=window) for source in bound.inputs))
 
     def _table(self, table: Operator, item: exp.Expr) -> From:
         """Return a static table, perhaps with new names for its columns: ``JOIN t AS u (a, b)``."""
-        found, alias = From.one(table, item.alias_or_name, {}), item.args.get("alias")
-        [columns] = [one.columns for one in found.inputs]
+        bound, alias = From.one(table, item.alias_or_name, {}), item.args.get("alias")
+        [columns] = [source.columns for source in bound.inputs]
         new = [identifier.name for identifier in alias.args.get("columns") or ()] if alias is not None else []
         if new and len(new) != len(columns):
             names = ", ".join(name for name, _ in columns)
             hint = "Give a name to each of them."
             raise refuse_at(self.text, item, "R118", f"the table has {len(columns)} columns: {names}", hint)
         named = tuple((to, column) for to, (_, column) in zip(new, columns, strict=True)) if new else columns
-        return replace(found, inputs=tuple(replace(one, columns=named, rowtime="") for one in found.inputs))
+        return replace(bound, inputs=tuple(replace(source, columns=named, rowtime="") for source in bound.inputs))
 
     def _matched(self, item: MatchRecognize) -> From:
         """Return the matches of a pattern in an input."""
@@ -143,11 +143,11 @@ class FromClause:
     def _called(self, call: exp.Anonymous, item: exp.Expr) -> BoundQuery:
         """Return a window, or a table function over a query or a stream, whose rows it sees in the order of arrival."""
         if call.name.upper() in WINDOW_TABLES:
-            found = WindowTable(self.binder, call, self.name).bind()
-            if any(map(is_lifetimes, found.node.inputs)):
+            window = WindowTable(self.binder, call, self.name).bind()
+            if any(map(is_lifetimes, window.node.inputs)):
                 what = f"{call.name} after FROM is for rows, and these are events with lifetimes"
                 raise refuse_at(self.text, call, "R193", what, "Group by TUMBLE(size), HOP(hop, size) or SNAPSHOT().")
-            return found
+            return window
         place = place_of(self.text, call)
         name = f"{self.name}.{item.alias or call.name.lower()}"
         source = self._read(call, next(iter(call.expressions), None), f"{name}.cursor")
@@ -158,8 +158,8 @@ class FromClause:
             others = [self._read(call, part, f"{name}.permits") for part in call.expressions[1:] if input_of(part)]
             endless = bool(self.query.args.get("unbounded_state"))
             return BoundQuery(buffered(self.sources, call, [source, *others], self.name, place, endless=endless))
-        made = bind_call(call, self.sources.catalog.functions, source, self.sources.fresh(name), place)
-        return BoundQuery(self.sources.enforced(made, name))
+        operator = bind_call(call, self.sources.catalog.functions, source, self.sources.fresh(name), place)
+        return BoundQuery(self.sources.enforced(operator, name))
 
     def _read(self, call: exp.Anonymous, argument: exp.Expr | None, name: str) -> Operator:
         """Return the stream, view or query that is an argument of a table function."""

@@ -13,7 +13,7 @@ from typing import Any
 from sqlglot import exp
 
 from rowtime.core.errors import Place, refuse
-from rowtime.core.imported import Imported, found
+from rowtime.core.imported import Imported, load
 from rowtime.core.time import to_datetime, to_micros
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.gates.split import EarlyLateSplit
@@ -47,13 +47,13 @@ def called(item: exp.Expr) -> exp.Anonymous | None:
 
 def input_of(first: exp.Expr | None) -> exp.Expr | None:
     """Return the query or table in a table function's first argument: ``CURSOR(query)``, ``TABLE s``."""
-    found: exp.Expr | None = None
+    query: exp.Expr | None = None
     if isinstance(first, exp.Subquery | TableArgument):
-        found = first.this
+        query = first.this
     elif isinstance(first, exp.Anonymous) and first.name.upper() == "CURSOR" and len(first.expressions) == 1:
-        found = first.expressions[0]
-        found = found.this if isinstance(found, exp.Subquery) else found
-    return found
+        query = first.expressions[0]
+        query = query.this if isinstance(query, exp.Subquery) else query
+    return query
 
 
 def defined(statement: CreateFunction) -> Any:
@@ -66,20 +66,20 @@ def defined(statement: CreateFunction) -> Any:
         raise refuse("R141", f"the definition of {statement.name.text} is not understood", hint, statement.place)
     named = Imported(str(Path.cwd()), match[1], match[2])
     try:
-        made: Any = found(*astuple(named))
+        function: Any = load(*astuple(named))
     except Exception as error:
         what = f"{statement.name.text} cannot be loaded from {match[1]}: {type(error).__name__}: {error}"
         raise refuse("R141", what, place=statement.place) from error
-    if not callable(made):
+    if not callable(function):
         raise refuse("R141", f"{match[1]}:{match[2]} is not a function", place=statement.place)
-    return named if statement.parameters is not None else made
+    return named if statement.parameters is not None else function
 
 
 def bind_call(
-    call: exp.Anonymous, known: Mapping[str, Make], source: Operator, name: str, place: Place
+    call: exp.Anonymous, defined_functions: Mapping[str, Make], source: Operator, name: str, place: Place
 ) -> TableFunctionCall:
     """Return the operator of a call over its bound input; raises ``Refused`` (R141)."""
-    everything = {**BUILT_IN, **known}
+    everything = {**BUILT_IN, **defined_functions}
     make = everything.get(call.name.lower())
     if make is None:
         what = f"there is no table function {call.name}"
@@ -87,33 +87,33 @@ def bind_call(
     arguments = tuple(call.expressions[1:])
     given = [(column.name, column.type) for column in source.emits().columns]
     try:
-        made = make(*(_value(argument) for argument in arguments))
-        columns = tuple(Column(column, kind) for column, kind in made.columns(given))
+        function = make(*(_value(argument) for argument in arguments))
+        columns = tuple(Column(column, kind) for column, kind in function.columns(given))
     except (TypeError, ValueError) as error:
         raise refuse("R141", f"{call.name} cannot be called like this: {error}", place=place) from error
-    return TableFunctionCall(name, source, call.name.lower(), arguments, columns, made)
+    return TableFunctionCall(name, source, call.name.lower(), arguments, columns, function)
 
 
 def _value(node: exp.Expr) -> Any:
     """Return a literal as a Python value."""
     match node.unnest():
         case exp.Null():
-            found: Any = None
+            value: Any = None
         case exp.Boolean() as truth:
-            found = bool(truth.this)
+            value = bool(truth.this)
         case exp.Neg() as negative:
-            found = -_value(negative.this)
+            value = -_value(negative.this)
         case exp.Literal() as text if text.is_string:
-            found = text.name
+            value = text.name
         case exp.Literal() as number:
-            found = int(number.name) if number.name.isdecimal() else Decimal(number.name)
+            value = int(number.name) if number.name.isdecimal() else Decimal(number.name)
         case exp.Interval() | exp.Add() as interval:
             span = span_of(interval)
             if not isinstance(span, Duration):
                 raise TypeError(f"{to_rowtime(interval)}: months have no fixed length")
-            found = timedelta(microseconds=span.micros)
+            value = timedelta(microseconds=span.micros)
         case exp.Cast(this=exp.Literal()) as time:
-            found = to_datetime(to_micros(time.this.name))
+            value = to_datetime(to_micros(time.this.name))
         case other:
             raise ValueError(f"{to_rowtime(other)} is not a literal")
-    return found
+    return value

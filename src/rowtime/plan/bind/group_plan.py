@@ -83,12 +83,12 @@ class GroupPlan:
         if self.gap is not None:
             ended = [item.column.name for item in self.items if item.expression == col(SESSION_END)]
             return {name: time.copy() for name in ended if not own}
-        known = {closer.column.name: fixed_end(closer.expression) for closer in self.closers}
-        ends = {end for end in known.values() if end is not None}
-        if own or self.by_value or None in known.values() or len({text for text, _ in ends}) != 1:
+        end_of = {closer.column.name: fixed_end(closer.expression) for closer in self.closers}
+        ends = {end for end in end_of.values() if end is not None}
+        if own or self.by_value or None in end_of.values() or len({text for text, _ in ends}) != 1:
             return {}
         shifted = {item.column.name: unshifted(item.expression) for item in self.items}
-        names = {name: (known.get(key.name), by) for name, (key, by) in shifted.items() if _is_key(key)}
+        names = {name: (end_of.get(key.name), by) for name, (key, by) in shifted.items() if _is_key(key)}
         return {name: moved(time.copy(), by - end[1]) for name, (end, by) in names.items() if end is not None}
 
 
@@ -102,8 +102,8 @@ def former(node: exp.Expr) -> exp.Expr:
     def renamed(part: exp.Expr) -> exp.Expr:
         if not isinstance(part, exp.Column) or part.name != ROWTIME:
             return part
-        made = col(PASSED_ROWTIME)
-        made.meta.update(part.meta)
-        return made
+        column = col(PASSED_ROWTIME)
+        column.meta.update(part.meta)
+        return column
 
     return node.transform(renamed)

@@ -42,21 +42,21 @@ def union_of_sets(query: exp.Select, text: str, names_of: NamesOf) -> exp.Query:
     for node in group.find_all(Within):
         raise refuse_at(text, node, "R127", "WITHIN would refuse a row once for each set of GROUP BY", _BELOW)
     resolved = _Keys(query, names_of)
-    sets = [resolved.set_of(one) for one in _sets_of(group.expressions)]
+    sets = [resolved.set_of(keys_of_set) for keys_of_set in _sets_of(group.expressions)]
     if len(sets) > MOST:
         what = f"GROUP BY has {len(sets)} sets, and each one is a separate query; at most {MOST} are allowed"
         raise refuse_at(text, group, "R127", what, "List those that you need: GROUPING SETS ((a, b), (a)).")
-    keys = list(dict.fromkeys(key for one in sets for key in one))
-    parts: list[exp.Query] = [_part(query, one, keys, resolved) for one in sets]
+    keys = list(dict.fromkeys(key for keys_of_set in sets for key in keys_of_set))
+    parts: list[exp.Query] = [_part(query, keys_of_set, keys, resolved) for keys_of_set in sets]
     if len(parts) == 1:
         for clause in _AROUND:
             parts[0].set(clause, query.args.get(clause))
         return parts[0]
-    made = reduce(lambda left, right: exp.Union(this=left, expression=right, distinct=False), parts)
-    made.set("distinct", bool(query.args.get("distinct")))
-    made.set("order", resolved.order())
-    made.set("unbounded_state", query.args.get("unbounded_state"))
-    return made
+    union = reduce(lambda left, right: exp.Union(this=left, expression=right, distinct=False), parts)
+    union.set("distinct", bool(query.args.get("distinct")))
+    union.set("order", resolved.order())
+    union.set("unbounded_state", query.args.get("unbounded_state"))
+    return union
 
 
 def without_clock(query: exp.Select, text: str, binds: Callable[[exp.Expr], bool]) -> Refused:
@@ -73,15 +73,15 @@ def without_clock(query: exp.Select, text: str, binds: Callable[[exp.Expr], bool
 
 def _sets_of(nodes: Sequence[exp.Expr]) -> list[Set]:
     """Return the sets; the parts between commas are combined, each with each."""
-    found: list[Set] = [()]
+    sets: list[Set] = [()]
     for node in nodes:
-        found = [(*one, *more) for one in found for more in _of(node)]
-    return found
+        sets = [(*before, *more) for before in sets for more in _of(node)]
+    return sets
 
 
 def _of(node: exp.Expr) -> list[Set]:
     if isinstance(node, exp.GroupingSets):
-        return [one for part in node.expressions for one in _of(part)]
+        return [inner for part in node.expressions for inner in _of(part)]
     if not isinstance(node, exp.Cube | exp.Rollup):
         return [_elements(node)]
     parts = [_elements(part) for part in node.expressions]
@@ -121,12 +121,12 @@ class _Keys:
 
     def plain(self, node: exp.Expr) -> exp.Expr:
         """Return an expression with unqualified columns of the input."""
-        made = node.copy()
-        for column in list(made.find_all(exp.Column)):
+        copied = node.copy()
+        for column in list(copied.find_all(exp.Column)):
             if self._alias and column.table.lower() == self._alias and not column.args.get("db"):
                 column.set("table", None)
             column.this.set("this", column.name.lower())
-        return made
+        return copied
 
     def order(self) -> exp.Expr | None:
         """Return ORDER BY of the whole: items by their names."""
@@ -134,19 +134,19 @@ class _Keys:
         if not isinstance(order, exp.Order):
             return None
         entries = {self.plain(e.unalias()): e.alias_or_name for e in self._query.expressions if e.alias_or_name}
-        made = order.copy()
-        for key in made.expressions:
+        copied = order.copy()
+        for key in copied.expressions:
             if (name := entries.get(self.plain(key.this))) is not None:
                 column = exp.column(name, quoted=True)
                 column.meta.update(next((part.meta for part in key.this.walk() if part.meta), {}))
                 key.set("this", column)
-        return made
+        return copied
 
     def _is_column(self, name: str) -> bool:
         if self._known is None:
             everything = exp.Select(expressions=[exp.Star()], stream=True, from_=self._query.args["from_"].copy())
             everything.set("joins", [join.copy() for join in self._query.args.get("joins") or []])
-            self._known = {one.lower() for one in self._names_of(everything)}
+            self._known = {name_of.lower() for name_of in self._names_of(everything)}
         return name.lower() in self._known
 
 
@@ -154,14 +154,14 @@ class _Keys:
 
 
 def _part(query: exp.Select, keys: Set, every: Sequence[exp.Expr], resolved: _Keys) -> exp.Select:
-    made = query.copy()
+    part = query.copy()
     for clause in _AROUND:
-        made.set(clause, None)
-    made.set("group", exp.Group(expressions=[key.copy() for key in keys] or [exp.true()]))
-    made.set("expressions", [_entry(entry, keys, every, resolved) for entry in made.expressions])
-    if having := made.args.get("having"):
+        part.set(clause, None)
+    part.set("group", exp.Group(expressions=[key.copy() for key in keys] or [exp.true()]))
+    part.set("expressions", [_entry(entry, keys, every, resolved) for entry in part.expressions])
+    if having := part.args.get("having"):
         having.set("this", _in_set(having.this, keys, every, resolved))
-    return made
+    return part
 
 
 def _entry(entry: exp.Expr, keys: Set, every: Sequence[exp.Expr], resolved: _Keys) -> exp.Expr:
@@ -191,15 +191,15 @@ def _in_set(node: exp.Expr, keys: Set, every: Sequence[exp.Expr], resolved: _Key
 
 def _null(key: exp.Expr) -> exp.Expr:
     """Return NULL of the key's type, which only Spark may know."""
-    made = unlocated(parse_expression("ANY_VALUE(x) FILTER (WHERE FALSE)"))
-    made.find(exp.Column).replace(key.copy())  # type: ignore[union-attr]  # there is one
-    return made
+    null = unlocated(parse_expression("ANY_VALUE(x) FILTER (WHERE FALSE)"))
+    null.find(exp.Column).replace(key.copy())  # type: ignore[union-attr]  # there is one
+    return null
 
 
 def _grouping_value(call: exp.Anonymous, keys: Set, every: Sequence[exp.Expr], resolved: _Keys) -> exp.Expr:
     """Return GROUPING(k), 1 if the set lacks the key; or GROUPING_ID(k, l, …), these as bits of a number."""
-    asked = [resolved.key(part) for part in call.expressions] or list(every)
-    bits = "".join("0" if key in keys else "1" for key in asked)
+    keys_of_call = [resolved.key(part) for part in call.expressions] or list(every)
+    bits = "".join("0" if key in keys else "1" for key in keys_of_call)
     kind = "TINYINT" if call.name.upper() == "GROUPING" else "BIGINT"
     return exp.cast(exp.Literal.number(int(bits, 2)), kind)
 
@@ -212,7 +212,7 @@ def _closed(query: exp.Select) -> Iterator[Rewrite]:
     nodes = query.args["group"].expressions
     source = query.args["from_"].this.alias_or_name
     hour = parse_expression(f"FLOOR({source}.ROWTIME TO HOUR)" if source else "FLOOR(ROWTIME TO HOUR)")
-    keys = list(dict.fromkeys(key for one in _sets_of(nodes) for key in one))
+    keys = list(dict.fromkeys(key for keys_of_set in _sets_of(nodes) for key in keys_of_set))
     for lead in [*keys, hour]:
         group = [lead.copy(), *(left for node in nodes if (left := _lacking(node, lead)) not in (None, exp.Tuple()))]
         rewritten = query.copy()
@@ -223,10 +223,10 @@ def _closed(query: exp.Select) -> Iterator[Rewrite]:
 def _lacking(node: exp.Expr, key: exp.Expr) -> exp.Expr | None:
     """Return a part of GROUP BY without a key; ``None`` if nothing is left."""
     if not isinstance(node, _KINDS):
-        left = [one.copy() for one in _elements(node) if one != key]
+        left = [element.copy() for element in _elements(node) if element != key]
         return left[0] if len(left) == 1 else exp.Tuple(expressions=left)
-    parts = [part for one in node.expressions if (part := _lacking(one, key)) is not None]
-    made: exp.Expr = node.copy()
+    parts = [part for element in node.expressions if (part := _lacking(element, key)) is not None]
+    rest: exp.Expr = node.copy()
     listed = [part for part in parts if isinstance(node, exp.GroupingSets) or part != exp.Tuple(expressions=[])]
-    made.set("expressions", list(dict.fromkeys(listed)))
-    return made if listed else None
+    rest.set("expressions", list(dict.fromkeys(listed)))
+    return rest if listed else None

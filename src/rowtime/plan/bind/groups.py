@@ -93,8 +93,8 @@ class Grouping:
     def _checked_stamp(self, stamp: exp.Expr | None, closers: set[str], *, by_value: bool) -> exp.Expr | None:
         facts = self._clock_facts()
         if stamp is not None and not (order_of(stamp, facts).direction > 0 and columns_in([stamp]) <= closers):
-            found = rewrites.promoted(self.query, self._listed)
-            hint = rewrites.shown(found, self.scope.binds, "Use a key that closes groups.")
+            rewritten = rewrites.promoted(self.query, self._listed)
+            hint = rewrites.shown(rewritten, self.scope.binds, "Use a key that closes groups.")
             what = "AS ROWTIME of a grouped stream must ascend from group to group"
             self.scope.refuse("R126", what, self.query, hint)
             return None
@@ -114,14 +114,14 @@ class Grouping:
     def _by_value(self) -> tuple[Closer, ...]:
         """Return all keys that close groups, if one of them follows an ordered value and not only the rowtime."""
         marks = marks_of(self.scope.input)
-        found = []
+        closers = []
         for n, (key, at) in enumerate(zip(self.keys, self._clocks, strict=True)):
             order = key.column.order if key.column.order.moves else order_of(at, marks)
             if order.moves and follows(at):
-                found.append(Closer(n, at, descending=order.direction < 0))
-        if all(columns_in([closer.at]) == {ROWTIME} for closer in found):
+                closers.append(Closer(n, at, descending=order.direction < 0))
+        if all(columns_in([closer.at]) == {ROWTIME} for closer in closers):
             return ()
-        return tuple(found)
+        return tuple(closers)
 
     # -- keys -------------------------------------------------------------------------
 
@@ -150,9 +150,9 @@ class Grouping:
             entry: exp.Expr = listed[place - 1].unalias()
             return entry
         if isinstance(node, exp.Column) and not node.text("table"):
-            known = self.scope.names | {"rowtime"}
+            names = self.scope.names | {"rowtime"}
             aliased = [e for e in listed if isinstance(e, exp.Alias) and e.alias.lower() == node.name.lower()]
-            if node.name.lower() not in known and aliased:
+            if node.name.lower() not in names and aliased:
                 return aliased[0].unalias()
         return node
 
@@ -221,10 +221,10 @@ class Grouping:
                 continue
             if self._names_rowtime(entry) and self.query.args.get("distinct"):
                 continue
-            made = generator(entry)
-            if made is not None:
+            call = generator(entry)
+            if call is not None:
                 hint = "Put the groups into a sub-query, and make the rows in the query around it."
-                self.scope.refuse("R102", f"{to_rowtime(made)} gives several rows, and a group is one row", made, hint)
+                self.scope.refuse("R102", f"{to_rowtime(call)} gives several rows, and a group is one row", call, hint)
                 continue
             bound = self._over_groups(entry.unalias())
             name = entry.alias_or_name if entry.alias or isinstance(entry, exp.Column) else f"_c{len(items)}"
@@ -239,13 +239,13 @@ class Grouping:
     def _key_facts(self) -> dict[str, Fact]:
         if self.gap is not None:
             return {SESSION_END: ROWTIME_FACT}  # sessions come in the order of their ends, and in no other
-        known = {key.column.name: key.column.fact for key in self.keys}
+        facts = {key.column.name: key.column.fact for key in self.keys}
         cores = {fixed_end(closer.expression) for closer in self.closers}
         if len({core[0] for core in cores if core is not None}) == 1 and None not in cores:
             # Groups come in the order of their ends, and so do keys that all end the same time later.
             others = (closer for closer in self.closers if closer not in self.keys)
-            known |= {c.column.name: prove(c.expression, {ROWTIME: ROWTIME_FACT}).fact for c in others}
-        return known
+            facts |= {c.column.name: prove(c.expression, {ROWTIME: ROWTIME_FACT}).fact for c in others}
+        return facts
 
     def _clock_facts(self) -> dict[str, Fact]:
         """Return the facts about the keys at their clocks: a key that may go back within a tolerance ascends there."""
@@ -282,9 +282,9 @@ class Grouping:
         return node
 
     def _aggregate(self, call: exp.Expr) -> str:
-        for known in self.aggregates:
-            if known.expression == call:
-                return known.column.name
+        for aggregate in self.aggregates:
+            if aggregate.expression == call:
+                return aggregate.column.name
         wraps = isinstance(call, exp.Filter | exp.IgnoreNulls | exp.WithinGroup) or is_sorted_collection(call)
         if not wraps and any(map(has_aggregates, call.iter_expressions())):
             self.scope.refuse("R130", "an aggregate of an aggregate needs a sub-query", call)
@@ -343,9 +343,9 @@ class Grouping:
 
     def _rewrite(self, *, distinct: bool) -> str:
         query, rowtime = self.query, self.scope.rowtime
-        found = rewrites.distinct(query, rowtime) if distinct else rewrites.grouped(query, self._listed, rowtime)
+        rewritten = rewrites.distinct(query, rowtime) if distinct else rewrites.grouped(query, self._listed, rowtime)
         otherwise = "Fix the other problems, then group by a function of ROWTIME as well."
-        return rewrites.shown(found, self.scope.binds, otherwise)
+        return rewrites.shown(rewritten, self.scope.binds, otherwise)
 
     @property
     def _listed(self) -> list[exp.Expr]:

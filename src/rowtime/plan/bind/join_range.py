@@ -68,14 +68,14 @@ class Clause:
     def timed(self) -> tuple[list[Input], list[Input]]:
         """Return the inputs of each side that are streams."""
         left, right = self.inputs
-        return [one for one in left if one.rowtime], [one for one in right if one.rowtime]
+        return [source for source in left if source.rowtime], [source for source in right if source.rowtime]
 
-    def windowed(self, found: Range) -> bool:
+    def windowed(self, distance: Range) -> bool:
         """Return True if windows say which rows join; after an earlier join an interval in ON may say it instead."""
         left, [right] = self.timed
-        open_end = found.low is None or found.high is None
+        open_end = distance.low is None or distance.high is None
         return right.window is not None or (
-            any(one.window is not None for one in left) and (len(left) == 1 or open_end)
+            any(source.window is not None for source in left) and (len(left) == 1 or open_end)
         )
 
 
@@ -106,46 +106,46 @@ def comparisons(condition: exp.Expr | None) -> list[exp.Expr]:
 
 def windows(left: Sequence[Input], right: Input) -> Range:
     """Return the range of windows: at the later rowtime all rows are in their windows; else only at their own."""
-    always = [one for one in left if not one.optional]
-    ends = [one.window or 0 for one in always or left]
-    found = Range(-(right.window or 0), min(ends) if always else max(ends))
+    always = [source for source in left if not source.optional]
+    ends = [source.window or 0 for source in always or left]
+    distance = Range(-(right.window or 0), min(ends) if always else max(ends))
     if len(left) > 1:
-        found = replace(found, rest=tuple(_inside(one, right) for one in left))
-    return found
+        distance = replace(distance, rest=tuple(_inside(source, right) for source in left))
+    return distance
 
 
-def _inside(one: Input, right: Input) -> exp.Expr:
+def _inside(source: Input, right: Input) -> exp.Expr:
     """Return the condition that an earlier left row is still in its window, if the right row is the later one."""
-    window = exp.Interval(this=exp.Literal.string(str(one.window or 0)), unit=exp.var("MICROSECOND"))
-    last = exp.Add(this=col(one.rowtime), expression=window)
+    window = exp.Interval(this=exp.Literal.string(str(source.window or 0)), unit=exp.var("MICROSECOND"))
+    last = exp.Add(this=col(source.rowtime), expression=window)
     inside: exp.Expr = exp.LTE(this=col(right.rowtime), expression=last)
-    if one.optional:
-        inside = exp.paren(exp.or_(exp.Is(this=col(one.rowtime), expression=exp.null()), inside))
+    if source.optional:
+        inside = exp.paren(exp.or_(exp.Is(this=col(source.rowtime), expression=exp.null()), inside))
     return inside
 
 
 def between(parts: Iterable[exp.Expr], left: Sequence[Input], right: Input) -> Range:
     """Return the range that conditions on rowtimes give."""
-    known = {one.rowtime: one for one in left}
-    found = Range()
+    by_rowtime = {source.rowtime: source for source in left}
+    distance = Range()
     for part in parts:
         names = {column.name for column in part.find_all(exp.Column)}
-        if right.rowtime not in names or not names & known.keys():
-            found = replace(found, rest=(*found.rest, part))
+        if right.rowtime not in names or not names & by_rowtime.keys():
+            distance = replace(distance, rest=(*distance.rest, part))
             continue
-        found = replace(found, timed=(*found.timed, part))
-        limits = _limits(part, known, right.rowtime)
+        distance = replace(distance, timed=(*distance.timed, part))
+        limits = _limits(part, by_rowtime, right.rowtime)
         if limits is None:
-            found = replace(found, rest=(*found.rest, part))
+            distance = replace(distance, rest=(*distance.rest, part))
             continue
         low, high, exact = limits
-        found = found if low is None else found.at_least(low)
-        found = found if high is None else found.at_most(high)
-        found = found if exact else replace(found, rest=(*found.rest, part))
-    return found
+        distance = distance if low is None else distance.at_least(low)
+        distance = distance if high is None else distance.at_most(high)
+        distance = distance if exact else replace(distance, rest=(*distance.rest, part))
+    return distance
 
 
-def _limits(part: exp.Expr, known: Mapping[str, Input], right: str) -> tuple[int | None, int | None, bool] | None:
+def _limits(part: exp.Expr, by_rowtime: Mapping[str, Input], right: str) -> tuple[int | None, int | None, bool] | None:
     """Return the limits that a comparison gives right - left: low, high, and whether it says nothing else."""
     if not isinstance(part, exp.GTE | exp.GT | exp.LTE | exp.LT | exp.EQ):
         return None
@@ -157,11 +157,11 @@ def _limits(part: exp.Expr, known: Mapping[str, Input], right: str) -> tuple[int
     by = other[1] - one[1]  # rewrites the comparison as: terms against by
     [left] = [name for name in terms if name != right] if len(terms) == 2 else [""]  # noqa: PLR2004
     sign = terms.get(right, 0)
-    if left not in known or abs(sign) != 1 or terms[left] != -sign:
+    if left not in by_rowtime or abs(sign) != 1 or terms[left] != -sign:
         return None
     by, greater = by * sign, isinstance(part, exp.GTE | exp.GT) == (sign > 0)
     strict = 1 if isinstance(part, exp.GT | exp.LT) else 0
-    lag, exact = known[left].lag, not known[left].lag and not known[left].optional
+    lag, exact = by_rowtime[left].lag, not by_rowtime[left].lag and not by_rowtime[left].optional
     if isinstance(part, exp.EQ):
         return by - lag, by, exact
     return (by + strict - lag, None, exact) if greater else (None, by - strict, exact)

@@ -22,11 +22,11 @@ from rowtime.operators.streams.table import is_table
 from rowtime.operators.streams.table_versions import refreshed, with_versions
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.as_of import AsOf, take_match
-from rowtime.plan.bind.asked_values import computed_below
 from rowtime.plan.bind.correlation import is_derived
 from rowtime.plan.bind.join_range import Clause, Range, between, comparisons, unique, windows
 from rowtime.plan.bind.scope import From, Input, Scope
 from rowtime.plan.bind.sources import Binder
+from rowtime.plan.bind.values_below import computed_below
 from rowtime.plan.bind.window_tables import NAMES
 from rowtime.sql.nodes import CurrentRowTimestamp
 from rowtime.sql.places import place_of, refuse_at
@@ -67,8 +67,8 @@ class Joins:
             as_of.check_time(version, [one.alias for one in clause.inputs[0] if one.rowtime])
         if any(tables):
             return self._with_table(clause, tables, on, merged)
-        found, stamps = self._range(clause, on)
-        return self._built(clause, found, stamps, merged)
+        distance, stamps = self._range(clause, on)
+        return self._built(clause, distance, stamps, merged)
 
     def _refused(self, code: str, message: str, node: exp.Expr, hint: str = "") -> Refused:
         return refuse_at(self.text, node, code, message, hint)
@@ -83,7 +83,7 @@ class Joins:
             raise self._refused("R190", f"a {kind} JOIN {what} is not supported yet", node.this, _HINTS[kind])
         if method not in ("", "NATURAL"):
             raise self._refused("R190", f"{method} JOIN is not supported yet", node.this)
-        names = [one.alias.lower() for one in (*left.inputs, *right.inputs)]
+        names = [source.alias.lower() for source in (*left.inputs, *right.inputs)]
         if "" in names or len(set(names)) < len(names):
             what = "an input of a join has no name" if "" in names else f"two inputs have the name {names[-1]}"
             raise self._refused("R151", what, node.this, "Give each input a name of its own with AS.")
@@ -91,7 +91,7 @@ class Joins:
         times = (ROWTIME, ROWTIME) if tabled else (PLACES[0][0], PLACES[1][0])
         plain = tabled and (kind in _ALONE or is_derived(node))  # a filter, or beside hidden columns: names stay
         sides = [self._qualified(left, times[0], wanted, plain=plain), self._qualified(right, times[1], wanted)]
-        same = {name: time for _, _, found in sides for name, time in found.items()}
+        same = {name: time for _, _, rowtimes in sides for name, time in rowtimes.items()}
         outer = (side in ("LEFT", "FULL") or kind in _ALONE, side in ("RIGHT", "FULL"))
         inputs, columns = (sides[0][0], sides[1][0]), (sides[0][1], sides[1][1])
         return Clause(node, (left, right), inputs, columns, outer, same, tabled, _ALONE.get(kind, ""))
@@ -105,21 +105,21 @@ class Joins:
         """
         alone = len(source.inputs) == 1
         inputs, renamed, same = [], [], {}
-        for one in source.inputs:
+        for part in source.inputs:
             columns = []
-            for name, column in one.columns:
+            for name, column in part.columns:
                 if wanted is not None and name.lower() not in wanted:
                     continue
-                new = unique(f"{one.alias}_{name}", self._taken) if alone and not plain else column.name
+                new = unique(f"{part.alias}_{name}", self._taken) if alone and not plain else column.name
                 self._taken.add(new.lower())
                 columns.append((name, replace(column, name=new)))
                 renamed.append((column.name, new))
                 value = source.lineage.get(column.name)
                 if isinstance(value, exp.Column) and value.name == ROWTIME:
                     same[new] = time
-            inputs.append(replace(one, columns=tuple(columns), rowtime=time if one.rowtime == ROWTIME else one.rowtime))
-            if not alone and one.rowtime not in (ROWTIME, ""):
-                renamed.append((one.rowtime, one.rowtime))
+            own = part.rowtime
+            inputs.append(replace(part, columns=tuple(columns), rowtime=time if own == ROWTIME else own))
+            renamed += [(own, own)] if not alone and own not in (ROWTIME, "") else []
         return tuple(inputs), tuple(renamed), same
 
     def _condition(self, clause: Clause) -> tuple[exp.Expr | None, dict[str, exp.Expr]]:
@@ -142,8 +142,8 @@ class Joins:
         if str(clause.node.args.get("method") or "").upper() != "NATURAL":
             return given
         [right] = clause.inputs[1]
-        known = {name.lower() for one in clause.inputs[0] for name, _ in one.columns}
-        common = [name for name, _ in right.columns if name.lower() in known]
+        names = {name.lower() for source in clause.inputs[0] for name, _ in source.columns}
+        common = [name for name, _ in right.columns if name.lower() in names]
         if not common:
             hint = "Write JOIN … ON with the condition."
             raise self._refused("R151", "the inputs of NATURAL JOIN have no column in common", clause.node.this, hint)
@@ -167,7 +167,7 @@ class Joins:
         if arrival is not None:
             raise self._refused("R112", "CURRENT_ROW_TIMESTAMP is not allowed in ON", arrival, "Select it below.")
         bound = _over_rowtimes(scope.bind(on), clause.same)
-        aliases = " or ".join(f"{one.alias}.ROWTIME" for side in clause.inputs for one in side)
+        aliases = " or ".join(f"{source.alias}.ROWTIME" for side in clause.inputs for source in side)
         if not clause.tabled and any(column.name == ROWTIME for column in bound.find_all(exp.Column)):
             hint = f"Write {aliases}."
             scope.refuse(
@@ -189,44 +189,44 @@ class Joins:
     def _range(self, clause: Clause, on: exp.Expr | None) -> tuple[Range, tuple[int, int]]:
         """Return the range of the rowtimes, and when rows without a match are emitted."""
         left, [right] = clause.timed
-        if any(one.lag >= END for one in left):
+        if any(source.lag >= END for source in left):
             hint = "Put the join as of a time into a sub-query or a view, and join that."
             what = "a join of rowtimes after a join as of a time is not supported"
             raise self._refused("R190", what, clause.node, hint)
         above = self._above(clause)
         inner = not any(join.args.get("side") and not is_derived(join) for join in self.query.args["joins"])
-        found = between([*comparisons(on), *(above if inner else ())], left, right)
-        if clause.windowed(found):
+        distance = between([*comparisons(on), *(above if inner else ())], left, right)
+        if clause.windowed(distance):
             window = windows(left, right)
             stamps = (window.high or 0, -(window.low or 0))
-            found = replace(found, rest=(*found.rest, *window.rest))
-            found = found.at_least(window.low or 0).at_most(window.high or 0)
+            distance = replace(distance, rest=(*distance.rest, *window.rest))
+            distance = distance.at_least(window.low or 0).at_most(window.high or 0)
         else:
-            if found.low is None or found.high is None:
-                found = self._open(clause, found, above if not inner else [])
-            stamps = (max(0, found.high or 0), max(0, -(found.low or 0)))
-        if (found.low or 0) > (found.high or 0):
+            if distance.low is None or distance.high is None:
+                distance = self._open(clause, distance, above if not inner else [])
+            stamps = (max(0, distance.high or 0), max(0, -(distance.low or 0)))
+        if (distance.low or 0) > (distance.high or 0):
             raise self._refused(
                 "R152", "no two rowtimes can satisfy this condition", clause.node.this, self._limited(clause)
             )
         if any(stamp >= EVER and outer for stamp, outer in zip(stamps, clause.outer, strict=True)):
             what = "only the end of the stream would tell that a row of the outer side has no match"
             raise self._refused("R152", what, clause.node.this, self._limited(clause))
-        return found, stamps
+        return distance, stamps
 
     def _above(self, clause: Clause) -> list[exp.Expr]:
         """Return the parts of WHERE over these inputs alone."""
         where = self.query.args.get("where")
-        found = []
+        conditions = []
         for part in comparisons(where.this) if where is not None else ():
             scope = Scope(self.text, clause.both)
             bound = _over_rowtimes(scope.bind(part), clause.same)
             plain = not (scope.problems or scope.promises or has_aggregates(bound) or part.find(CurrentRowTimestamp))
             if plain and ROWTIME not in columns_in([bound]):
-                found.append(bound)
-        return found
+                conditions.append(bound)
+        return conditions
 
-    def _open(self, clause: Clause, found: Range, above: list[exp.Expr]) -> Range:
+    def _open(self, clause: Clause, distance: Range, above: list[exp.Expr]) -> Range:
         """Return the range of a join that its condition does not bound; without one on time, equal rowtimes."""
         left, [right] = clause.timed
         if between(above, left, right).timed:
@@ -234,17 +234,17 @@ class Joins:
             what = "the rowtimes of an outer join are compared in ON, not in WHERE"
             raise self._refused("R152", what, self.query.args["where"], hint)
         given = clause.node.args
-        if not found.timed and (given.get("on") or given.get("using") or given.get("method")):
-            if not _compares_clocks(clause, found.rest):
+        if not distance.timed and (given.get("on") or given.get("using") or given.get("method")):
+            if not _compares_clocks(clause, distance.rest):
                 if clause.node.meta.get("subquery"):
                     raise self._timeless(clause)
                 self.sources.warnings.append(self._simultaneous(clause))
-            return replace(found, low=0, high=0)
+            return replace(distance, low=0, high=0)
         if self.query.args.get("unbounded_state"):
-            return found.at_least(-EVER).at_most(EVER)
-        if found.timed:
-            open_end = "from below" if found.low is None else "from above"
-            if found.low is None and found.high is None:
+            return distance.at_least(-EVER).at_most(EVER)
+        if distance.timed:
+            open_end = "from below" if distance.low is None else "from above"
+            if distance.low is None and distance.high is None:
                 open_end = "by an interval that is a fixed length of time"
             what = f"the condition does not limit {right.alias}.ROWTIME - {left[0].alias}.ROWTIME {open_end}"
             what = f"{what}, so rows would be kept forever"
@@ -256,8 +256,8 @@ class Joins:
         """Return how to limit the time between the rows."""
         number = next(n for n, node in enumerate(self.query.args["joins"]) if node is clause.node)
         names = (clause.inputs[0][0].alias, clause.inputs[1][0].alias)
-        found = rewrites.joined(self.query, number, *names)
-        return rewrites.shown(found, lambda query: self.binder.binds(query, self.name), _LIMITED)
+        rewritten = rewrites.joined(self.query, number, *names)
+        return rewrites.shown(rewritten, lambda query: self.binder.binds(query, self.name), _LIMITED)
 
     def _simultaneous(self, clause: Clause) -> Problem:
         """Return a warning: the condition does not mention time, so rows with equal rowtimes join."""
@@ -298,8 +298,8 @@ class Joins:
         below, columns = stream.node, clause.columns[n]
         if is_derived(clause.node):
             alias = clause.inputs[1 - n][0].alias
-            asked = f"{self.name}.{alias}.asked"
-            below, columns, on = computed_below(below, columns, on, lambda: self.sources.fresh(asked), f"{alias}_asked")
+            place = f"{self.name}.{alias}.asked"
+            below, columns, on = computed_below(below, columns, on, lambda: self.sources.fresh(place), f"{alias}_asked")
         if refreshed(meets := table.node):
             meets = with_versions(meets, below, self.sources.fresh(f"{self.name}.{clause.inputs[1 - n][0].alias}"))
         sides = (Side(columns), Side(clause.columns[1 - n]))
@@ -309,9 +309,9 @@ class Joins:
             clause.inputs[n]
             if clause.alone
             else [
-                replace(one, optional=one.optional or clause.outer[n]) if tables[side] else one
+                replace(source, optional=source.optional or clause.outer[n]) if tables[side] else source
                 for side in (0, 1)
-                for one in clause.inputs[side]
+                for source in clause.inputs[side]
             ]
         )
         names = dict(clause.columns[n])
@@ -320,10 +320,10 @@ class Joins:
 
     # -- the operator -----------------------------------------------------------------
 
-    def _built(self, clause: Clause, found: Range, stamps: tuple[int, int], merged: Mapping[str, exp.Expr]) -> From:
-        assert found.low is not None
-        assert found.high is not None
-        ahead = (found.high, -found.low)
+    def _built(self, clause: Clause, distance: Range, stamps: tuple[int, int], merged: Mapping[str, exp.Expr]) -> From:
+        assert distance.low is not None
+        assert distance.high is not None
+        ahead = (distance.high, -distance.low)
         sides, inputs, lineage = [], [], {}
         for n in (0, 1):
             stamp = stamps[n] if clause.outer[n] else None
@@ -338,12 +338,12 @@ class Joins:
                 inputs.append(replace(one, rowtime=time, lag=one.lag + lag, optional=optional))
             if always:
                 names = dict(clause.columns[n])
-                known = clause.sources[n].lineage
-                lineage.update({names[name]: value for name, value in known.items() if name in names})
+                lineage_of_side = clause.sources[n].lineage
+                lineage.update({names[name]: value for name, value in lineage_of_side.items() if name in names})
         left, right = (source.node for source in clause.sources)
-        on = _all(found.rest)
+        on = _all(distance.rest)
         name = self.sources.fresh(f"{self.name}.join")
-        node = Join(name, (left, right), (sides[0], sides[1]), found.low, found.high, on, clause.alone)
+        node = Join(name, (left, right), (sides[0], sides[1]), distance.low, distance.high, on, clause.alone)
         endless = [kept.what for kept in node.keeps() if kept.by == "nothing"]
         if endless:
             what, place = f"the {' and the '.join(endless)} are kept until the stream ends", clause.node.this
@@ -358,8 +358,8 @@ def _compares_clocks(clause: Clause, rest: Sequence[exp.Expr]) -> bool:
     timed = []
     for source, renamed in zip(clause.sources, clause.columns, strict=True):
         times = {c.name for c in source.node.emits().columns if c.type.upper().startswith(("TIMESTAMP", "DATE"))}
-        known = {*times, *source.lineage, *NAMES}
-        timed.append({new for old, new in renamed if old in known})
+        clock_names = {*times, *source.lineage, *NAMES}
+        timed.append({new for old, new in renamed if old in clock_names})
     for part in rest:
         if isinstance(part, exp.EQ):
             names = (part.left.name, part.right.name)
@@ -372,15 +372,15 @@ def _all(tests: Sequence[exp.Expr]) -> exp.Expr | None:
     return exp.and_(*tests) if tests else None
 
 
-def _wanted(query: exp.Select, known: Sequence[Input]) -> set[str] | None:
-    """Return the lower-case names of the ``known`` inputs' columns that a query mentions; ``None``: all."""
+def _wanted(query: exp.Select, sources: Sequence[Input]) -> set[str] | None:
+    """Return the lower-case names of the columns of ``sources`` that a query mentions; ``None``: all."""
     everything = any(isinstance(node.parent, exp.Select | exp.Column) for node in query.find_all(exp.Star))
     natural = any(str(join.args.get("method") or "").upper() == "NATURAL" for join in query.args["joins"])
     if everything or natural:
         return None
     using = {name.name.lower() for join in query.args["joins"] for name in join.args.get("using") or ()}
     inputs = {item.alias_or_name.lower() for item in (query.args["from_"].this, *(j.this for j in query.args["joins"]))}
-    columns = {one.alias.lower(): {name.lower() for name, _ in one.columns} | {"rowtime"} for one in known}
+    columns = {source.alias.lower(): {name.lower() for name, _ in source.columns} | {"rowtime"} for source in sources}
     return using | {name for column in query.find_all(exp.Column) for name in _named(column, inputs, columns)}
 
 

@@ -63,19 +63,19 @@ class _Elements:
     fields: tuple[str, ...] = ()
     kinds: tuple[exp.DataType | None, ...] = ()
 
-    def over(self, source: exp.Expr, alias: str, known: Sequence[str]) -> exp.Select:
-        """Return the columns ``known`` of a source, together with those of its elements."""
+    def over(self, source: exp.Expr, alias: str, names: Sequence[str]) -> exp.Select:
+        """Return the columns ``names`` of a source, together with those of its elements."""
         if not self.fields:
             return _select([exp.Star(), exp.alias_(self.call, self.columns[0], quoted=True)], source)
-        taken = {name.lower() for name in known}
+        taken = {name.lower() for name in names}
         struct = next(name for n in range(len(taken) + 1) if (name := _STRUCT.format(n)) not in taken)
         inner = _select([exp.Star(), exp.alias_(self.call, struct, quoted=True)], source)
-        kept: list[exp.Expr] = [exp.column(name, quoted=True) for name in known]
-        made = [
+        kept: list[exp.Expr] = [exp.column(name, quoted=True) for name in names]
+        entries = [
             exp.alias_(exp.column(field, table=struct, quoted=True), name, quoted=True)
             for field, name in zip(self.fields, self.columns, strict=True)
         ]
-        return _select([*kept, *made], _named(inner, alias))
+        return _select([*kept, *entries], _named(inner, alias))
 
 
 def _select(entries: list[exp.Expr], source: exp.Expr) -> exp.Select:
@@ -99,7 +99,7 @@ def without_laterals(query: exp.Select, text: str, columns_of: ColumnsOf) -> exp
 
     ``columns_of`` binds a query and says which columns it has.
     """
-    found = [*_found(query, text)]
+    laterals = [*_laterals(query, text)]
     source = query.args["from_"].this
     name = source.alias_or_name
     if source.args.get("over") is not None:
@@ -113,23 +113,23 @@ def without_laterals(query: exp.Select, text: str, columns_of: ColumnsOf) -> exp
         raise _refuse(
             text, source, "LATERAL VIEW of an input without a name", "Give it one: FROM (SELECT …) AS s LATERAL VIEW …"
         )
-    made = query.copy()
+    rewritten = query.copy()
     for clause in ("laterals", "joins", "from_"):
-        made.set(clause, None)
+        rewritten.set(clause, None)
     given = _Columns(source, columns_of)
     elements: list[_Elements] = []
     read = source.copy()
-    for node, outer in found:
-        one = _elements(node, text, given.kind_of, outer=outer)
-        _unqualify(one.call, text, given.inputs - {name.lower()}, elements)
-        known = given.names() if one.fields else ()
-        read = _named(one.over(read, name, known), name)
-        given.more(one)
-        elements.append(one)
-    _list_stars(made, given, elements)
-    _unqualify(made, text, given.inputs - {name.lower()}, elements)
-    made.set("from_", exp.From(this=read))
-    return made
+    for node, outer in laterals:
+        lateral = _elements(node, text, given.kind_of, outer=outer)
+        _unqualify(lateral.call, text, given.inputs - {name.lower()}, elements)
+        names = given.names() if lateral.fields else ()
+        read = _named(lateral.over(read, name, names), name)
+        given.more(lateral)
+        elements.append(lateral)
+    _list_stars(rewritten, given, elements)
+    _unqualify(rewritten, text, given.inputs - {name.lower()}, elements)
+    rewritten.set("from_", exp.From(this=read))
+    return rewritten
 
 
 class _Columns:
@@ -174,7 +174,7 @@ class _Columns:
 
 def _list_stars(query: exp.Select, given: _Columns, elements: Sequence[_Elements]) -> None:
     """``x.*`` lists the columns of the elements x, and ``s.*`` those of the input s, which are all columns of one."""
-    listed = {one.name: one.columns for one in elements if one.name in given.inputs}
+    listed = {lateral.name: lateral.columns for lateral in elements if lateral.name in given.inputs}
     entries: list[exp.Expr] = []
     for entry in query.expressions:
         plain = isinstance(entry, exp.Column) and entry.is_star and len(entry.parts) == 2  # noqa: PLR2004 - x and *
@@ -189,20 +189,20 @@ def _list_stars(query: exp.Select, given: _Columns, elements: Sequence[_Elements
 
 def _unqualify(node: exp.Expr, text: str, names: set[str], elements: Sequence[_Elements]) -> None:
     """Remove the qualifier from columns of elements: all are columns of one input. Raises ``Refused``."""
-    known = {one.name: one.columns for one in elements}
+    columns_of = {lateral.name: lateral.columns for lateral in elements}
     for column in node.find_all(exp.Column):
         first = next((part for part in ("catalog", "db", "table") if column.args.get(part)), "")
         if not first or (name := column.text(first).lower()) not in names:
             continue
-        asked = column.parts[1].name
-        if not column.is_star and asked.lower() not in map(str.lower, known[name]):
+        field = column.parts[1].name
+        if not column.is_star and field.lower() not in map(str.lower, columns_of[name]):
             raise refuse_at(
-                text, column, "R103", f"there is no column {asked} in {name}", suggestion(asked, known[name])
+                text, column, "R103", f"there is no column {field} in {name}", suggestion(field, columns_of[name])
             )
         column.set(first, None)
 
 
-def _found(query: exp.Select, text: str) -> Iterator[tuple[exp.Expr, bool]]:
+def _laterals(query: exp.Select, text: str) -> Iterator[tuple[exp.Expr, bool]]:
     """Return the values with elements, and whether rows without one are kept."""
     joins = query.args.get("joins") or []
     for join in joins:
@@ -230,7 +230,7 @@ def _elements(
 ) -> _Elements:
     call, function = _call(node, text)
     alias = node.args.get("alias") or exp.TableAlias()
-    columns = tuple(one.name for one in alias.args.get("columns") or ())
+    columns = tuple(entry.name for entry in alias.args.get("columns") or ())
     offset = node.args.get("offset")
     if isinstance(offset, exp.Identifier):
         columns = (*columns, offset.name)
@@ -247,7 +247,7 @@ def _elements(
     if function == "EXPLODE" and len(columns) == 1:
         kinds = (element,)
     elif function in ("EXPLODE", "INLINE") and len(flat) == len(columns):
-        struct, fields, kinds = "", tuple(name for name, _ in flat), tuple(one for _, one in flat)
+        struct, fields, kinds = "", tuple(name for name, _ in flat), tuple(entry for _, entry in flat)
     elif not struct:
         hint = (
             "Take each element as one column, and then its fields: LATERAL VIEW EXPLODE(items) x AS item, and "
@@ -256,21 +256,21 @@ def _elements(
         raise _refuse(text, node, f"{function} with the columns {', '.join(columns)}", hint)
     if struct:
         array = unlocated(parse_expression(struct))
-        for column in [one for one in array.find_all(exp.Column) if one.name == _VALUE]:
+        for column in [entry for entry in array.find_all(exp.Column) if entry.name == _VALUE]:
             column.replace(given.copy())
         given = array
     wanted = "EXPLODE_OUTER" if outer or call.name.upper().endswith("_OUTER") else "EXPLODE"
-    made = exp.Anonymous(this=wanted, expressions=[given.copy()])
-    made.meta.update(call.meta)
-    return _Elements(made, alias.name.lower(), columns, fields, kinds)
+    generator = exp.Anonymous(this=wanted, expressions=[given.copy()])
+    generator.meta.update(call.meta)
+    return _Elements(generator, alias.name.lower(), columns, fields, kinds)
 
 
 def _element_of(kind: exp.DataType | None) -> exp.DataType | None:
     """Return the type of the elements of an array."""
     if kind is None or kind.this is not exp.DataType.Type.ARRAY or not kind.expressions:
         return None
-    found: exp.DataType = kind.expressions[0]
-    return found
+    element: exp.DataType = kind.expressions[0]
+    return element
 
 
 def _unnamed(node: exp.Expr, function: str, alias: exp.TableAlias, kind: exp.DataType | None) -> tuple[str, ...]:

@@ -113,16 +113,20 @@ def _keys(
     call: exp.Anonymous, arguments: Sequence[exp.Expr], sides: tuple[Operator, Operator], place: Place
 ) -> tuple[tuple[str, str], ...]:
     """Return the columns that both sides have under a name, with each side's own spelling."""
-    known = [{column.lower(): column for column in side.emits().names} for side in sides]
-    found = []
+    names_by_side = [{column.lower(): column for column in side.emits().names} for side in sides]
+    pairs = []
     for argument in arguments:
         name = argument.name.lower()
-        if not isinstance(argument, exp.Column) or argument.text("table") or not all(name in names for names in known):
+        if (
+            not isinstance(argument, exp.Column)
+            or argument.text("table")
+            or not all(name in names for names in names_by_side)
+        ):
             raise _refused(
                 call, f"{to_rowtime(argument)} is not a column of the events that {call.name.upper()} reads", place
             )
-        found.append((known[0][name], known[1][name]))
-    return tuple(found)
+        pairs.append((names_by_side[0][name], names_by_side[1][name]))
+    return tuple(pairs)
 
 
 _ARITY = {"TO_POINT": (0, 0), "POINT_AT_END": (0, 0), "SHIFT": (1, 1), "EXTEND": (0, 1), "ALTER_DURATION": (1, 1),

@@ -62,9 +62,9 @@ class LifetimeGrouping(Grouping):
             self.scope.refuse("R193", what, self.query)
         keys, aggregates = tuple(map(_of_start, self.keys)), tuple(map(_of_start, self.aggregates))
         asks = any(column.name == _START for i in (*keys, *aggregates) for column in i.expression.find_all(exp.Column))
-        made = self._windows(windows[0], keys, aggregates, items, condition)
+        windowed = self._windows(windows[0], keys, aggregates, items, condition)
         start = Item(Column(_START, "TIMESTAMP"), col(ROWTIME))
-        return (lambda name, source: made(name, extended(f"{name}.starts", source, start))) if asks else made
+        return (lambda name, source: windowed(name, extended(f"{name}.starts", source, start))) if asks else windowed
 
     def _windows(
         self,
@@ -101,15 +101,15 @@ class LifetimeGrouping(Grouping):
 
     def _options(self, call: exp.Anonymous) -> list[str]:
         """Return the options after the sizes of a window, in lower case."""
-        found = [node.name.lower() for node in call.expressions if isinstance(node, exp.Literal) and node.is_string]
-        unknown = [name for name in found if name not in (*_OUTPUT, *_INPUT)]
+        options = [node.name.lower() for node in call.expressions if isinstance(node, exp.Literal) and node.is_string]
+        unknown = [name for name in options if name not in (*_OUTPUT, *_INPUT)]
         if unknown:
             hint = f"There are {_OPTIONS}. When a window goes out, it is not known yet where an event ends beyond it."
             raise refuse_at(self.scope.text, call, "R196", f"{call.name.upper()} has no option '{unknown[0]}'", hint)
-        if any(len([name for name in found if name in kind]) > 1 for kind in (_OUTPUT, _INPUT)):
+        if any(len([name for name in options if name in kind]) > 1 for kind in (_OUTPUT, _INPUT)):
             what = f"{call.name.upper()} has two options that exclude each other"
             raise refuse_at(self.scope.text, call, "R196", what, f"There are {_OPTIONS}.")
-        return found
+        return options
 
     def _factored(self, node: exp.Expr) -> exp.Expr:
         """Return an aggregate with its sort included: events have no order."""

@@ -24,12 +24,12 @@ from rowtime.operators.rows.select import Item, Select, extended
 from rowtime.operators.streams.table import is_table
 from rowtime.operators.streams.table_versions import refreshed
 from rowtime.operators.streams.union_all import UnionAll
-from rowtime.plan.bind.asked_values import computed_below
 from rowtime.plan.bind.correlation import is_derived
 from rowtime.plan.bind.join_range import unique
 from rowtime.plan.bind.periods import Periods, timed
 from rowtime.plan.bind.scope import From, Input, Scope, null_of
 from rowtime.plan.bind.sources import Binder
+from rowtime.plan.bind.values_below import computed_below
 from rowtime.sql.places import place_of, refuse_at
 
 
@@ -40,8 +40,8 @@ def is_inner(node: exp.Join) -> bool:
 
 def starts_of(query: exp.Select) -> frozenset[str]:
     """Return the lower-case names of the inputs whose own ROWTIME a query uses."""
-    asked = (column for column in query.find_all(exp.Column) if column.name.lower() == "rowtime")
-    return frozenset(column.text("table").lower() for column in asked if column.text("table"))
+    columns = (column for column in query.find_all(exp.Column) if column.name.lower() == "rowtime")
+    return frozenset(column.text("table").lower() for column in columns if column.text("table"))
 
 
 _KINDS = ("", "INNER", "CROSS", "ANTI", "LEFT ANTI", "SEMI", "LEFT SEMI",
@@ -73,18 +73,18 @@ class LifetimeJoins:
         alone = [] if is_inner(node) else [n for n, word in enumerate(("RIGHT", "LEFT")) if side != word]
         (left, right), meets, others = periods.meeting((left, right), (lefts, rights), on, alone)
         condition = self._condition(From(left.node, (*lefts, *rights)), (lefts, rights), node, others)
-        names = tuple(tuple(name for one in inputs for name in named_in(one)) for inputs in (lefts, rights))
+        names = tuple(tuple(name for source in inputs for name in named_in(source)) for inputs in (lefts, rights))
         if kind in ("ANTI", "SEMI"):
             anti = AntiJoin(self._fresh("anti"), left.node, right.node, names, condition)  # type: ignore[arg-type]
             return From(anti if kind == "ANTI" else self._met(left.node, anti, names[0], taken), lefts)
         if meets:
-            left, right = (periods.with_times(one, number) for number, one in enumerate((left, right)))
+            left, right = (periods.with_times(source, number) for number, source in enumerate((left, right)))
             names = tuple((*own, *more) for own, more in zip(names, PERIODS, strict=True))
-        made: Operator = LifetimeJoin(self._fresh("join"), left.node, right.node, names, condition)  # type: ignore[arg-type]
+        joined: Operator = LifetimeJoin(self._fresh("join"), left.node, right.node, names, condition)  # type: ignore[arg-type]
         if alone:
-            lonely = [self._unmatched(made, (left, right), names, condition, n) for n in alone]
-            made = UnionAll(self._fresh("outer"), (made, *lonely))
-        return From(periods.paired(made, meets) if meets else made, (*lefts, *rights))
+            lonely = [self._unmatched(joined, (left, right), names, condition, n) for n in alone]
+            joined = UnionAll(self._fresh("outer"), (joined, *lonely))
+        return From(periods.paired(joined, meets) if meets else joined, (*lefts, *rights))
 
     def _fresh(self, what: str) -> str:
         return self.sources.fresh(f"{self.name}.{what}")
@@ -98,7 +98,7 @@ class LifetimeJoins:
                     "R190", "joining events with a table that has REFRESH EVERY is not supported yet", hint, place
                 )
             if kind not in _KINDS or kind.startswith(("RIGHT", "FULL")):
-                hint = "There are JOIN, LEFT JOIN, LEFT SEMI JOIN and LEFT ANTI JOIN, with the events on the left."
+                hint = "Use JOIN, LEFT JOIN, LEFT SEMI JOIN or LEFT ANTI JOIN, with the events on the left."
                 raise refuse("R190", f"{kind} JOIN of events with a table is not supported yet", hint, place)
             about = [part for part in conjuncts(node.args.get("on")) if timed(part)]
             if about:
@@ -115,30 +115,30 @@ class LifetimeJoins:
             hint = "Declare an EVENT SHAPE for both, or read a view that EMITs the events as rows."
             raise refuse("R197", "one side of the join has lifetimes and the other does not", hint, place)
         if kind not in _KINDS:
-            hint = "There are JOIN, LEFT JOIN, RIGHT JOIN, FULL JOIN, LEFT SEMI JOIN and LEFT ANTI JOIN."
+            hint = "Use JOIN, LEFT JOIN, RIGHT JOIN, FULL JOIN, LEFT SEMI JOIN or LEFT ANTI JOIN."
             raise refuse("R190", f"{kind} JOIN of events is not supported yet", hint, place)
-        if any(one.window is not None for one in (*left.inputs, *right.inputs)):
+        if any(source.window is not None for source in (*left.inputs, *right.inputs)):
             raise refuse(
                 "R197", "events have lifetimes, so they cannot have an OVER window", "Use EXTEND(s, interval).", place
             )
 
     def _with_start(self, side: From) -> From:
         """Return a side with its start as a further column, if it is used: a pair has a start of its own."""
-        one = side.inputs[0]
-        if len(side.inputs) > 1 or one.rowtime != ROWTIME or one.alias.lower() not in self.starts:
+        source = side.inputs[0]
+        if len(side.inputs) > 1 or source.rowtime != ROWTIME or source.alias.lower() not in self.starts:
             return side
-        name = unique(f"{one.alias}_ROWTIME", {column.lower() for column in side.node.emits().names})
+        name = unique(f"{source.alias}_ROWTIME", {column.lower() for column in side.node.emits().names})
         start = Item(Column(name, "TIMESTAMP"), col(ROWTIME))
         node = extended(self._fresh("starts"), side.node, start)
-        return replace(side, node=node, inputs=(replace(one, rowtime=name),))
+        return replace(side, node=node, inputs=(replace(source, rowtime=name),))
 
     def _named(self, source: From, taken: set[str]) -> tuple[Input, ...]:
         """Return the inputs with column names that are unique in the join."""
         inputs = []
-        for one in source.inputs:
-            columns = tuple((name, Column(unique(f"{one.alias}_{name}", taken), c.type)) for name, c in one.columns)
-            time = one.rowtime if one.rowtime in (ROWTIME, "") else unique(f"{one.alias}_ROWTIME", taken)
-            inputs.append(replace(one, columns=columns, rowtime=time))
+        for part in source.inputs:
+            columns = tuple((name, Column(unique(f"{part.alias}_{name}", taken), c.type)) for name, c in part.columns)
+            time = part.rowtime if part.rowtime in (ROWTIME, "") else unique(f"{part.alias}_ROWTIME", taken)
+            inputs.append(replace(part, columns=columns, rowtime=time))
         return tuple(inputs)
 
     def _condition(
@@ -197,16 +197,16 @@ class LifetimeJoins:
         alone = _ALONE.get(str(node.args.get("kind") or "").upper(), "")
         outer = not alone and str(node.args.get("side") or "").upper() == "LEFT"
         below = sides[0].node
-        own, known = (
-            tuple(zip(side.node.emits().names, (name for one in inputs for name in named_in(one)), strict=True))
+        own, columns_of_table = (
+            tuple(zip(side.node.emits().names, (name for source in inputs for name in named_in(source)), strict=True))
             for side, inputs in zip(sides, named, strict=True)
         )
         if is_derived(node):
             alias = named[1][0].alias
             below, own, on = computed_below(below, own, on, lambda: self._fresh(f"{alias}.asked"), f"{alias}_asked")
-        nodes, parts = (below, sides[1].node), (Side(own), Side(known))
-        made = EventTableJoin(self._fresh("join"), nodes, parts, on, outer=outer, alone=alone)
-        return From(made, named[0] if alone else (*named[0], *named[1]))
+        nodes, parts = (below, sides[1].node), (Side(own), Side(columns_of_table))
+        joined = EventTableJoin(self._fresh("join"), nodes, parts, on, outer=outer, alone=alone)
+        return From(joined, named[0] if alone else (*named[0], *named[1]))
 
 
 def _conditions(node: exp.Join) -> list[exp.Expr]:
@@ -219,6 +219,9 @@ def _as_written(column: exp.Expr, kind: str) -> exp.Expr:
     return exp.cast(column, "BINARY", dialect="spark") if "COLLATE" in kind else column
 
 
-def named_in(one: Input) -> tuple[str, ...]:
+def named_in(source: Input) -> tuple[str, ...]:
     """Return an input's column names in a join, with its start if that is passed through."""
-    return (*(column.name for _, column in one.columns), *((one.rowtime,) if one.rowtime not in (ROWTIME, "") else ()))
+    return (
+        *(column.name for _, column in source.columns),
+        *((source.rowtime,) if source.rowtime not in (ROWTIME, "") else ()),
+    )

@@ -40,7 +40,7 @@ def _changes(text: str, sources: Sources, query: exp.Expr, node: Operator, name:
         what = f"the result has two columns {', '.join(sorted(taken))}"
         raise refuse_at(text, query, "R119", what, "Rename the column of the query.")
     _refuse_endless(text, query, node)
-    if any(one.final_only for one in walk(node)):
+    if any(part.final_only for part in walk(node)):
         calls = [call for call in query.find_all(exp.Anonymous) if call.name.upper() == "SESSION"]
         hint = "Leave EMIT CHANGES out: a session goes out when it has ended."
         what = "sessions of events have no changes to show: this is not supported yet"
@@ -50,7 +50,7 @@ def _changes(text: str, sources: Sources, query: exp.Expr, node: Operator, name:
 
 def _refuse_endless(text: str, query: exp.Expr, node: Operator) -> None:
     """Raise ``Refused`` (R195) if the first event would have endless changes."""
-    if node.cuts_time and any(one.opens_events() for one in node.inputs):
+    if node.cuts_time and any(child.opens_events() for child in node.inputs):
         calls = [call for call in query.find_all(exp.Anonymous) if call.name.upper() in ("TUMBLE", "HOP", "CHOP")]
         what = (
             "events arrive here before their end is known, so EMIT CHANGES would emit endlessly many windows of "
@@ -58,18 +58,18 @@ def _refuse_endless(text: str, query: exp.Expr, node: Operator) -> None:
         )
         hint = "Limit the events below: FROM CLIP(s, AT MOST INTERVAL '1' DAY). Or leave EMIT CHANGES out."
         raise refuse_at(text, calls[0] if calls else query, "R195", what, hint)
-    for one in node.inputs:
-        if is_lifetimes(one):
-            _refuse_endless(text, query, one)
+    for child in node.inputs:
+        if is_lifetimes(child):
+            _refuse_endless(text, query, child)
 
 
 def alike(text: str, query: exp.Expr, nodes: Sequence[Operator]) -> bool:
     """Return True if the inputs of a UNION ALL are events, False if they are rows; refuse a mixture."""
-    found = {is_lifetimes(node) for node in nodes}
-    if len(found) > 1:
+    answers = {is_lifetimes(node) for node in nodes}
+    if len(answers) > 1:
         hint = "EMIT the events in a view first, or declare an EVENT SHAPE for all."
         raise refuse_at(text, query, "R197", "some inputs of UNION ALL have lifetimes and others do not", hint)
-    return found == {True}
+    return answers == {True}
 
 
 def refuse_in_select(query: exp.Select, scope: Scope) -> None:

@@ -34,9 +34,9 @@ class Lifted:
             self._known[node.copy()] = name
             self._taken.add(name)
             self.query.append("expressions", exp.alias_(node.copy(), name, quoted=True))
-        found = exp.column(self._known[node], quoted=True)
-        found.meta.update(next((part.meta for part in node.walk() if part.meta.get("start") is not None), {}))
-        return found
+        column = exp.column(self._known[node], quoted=True)
+        column.meta.update(next((part.meta for part in node.walk() if part.meta.get("start") is not None), {}))
+        return column
 
     def listed(self, node: exp.Expr, names: Sequence[str]) -> exp.Expr | None:
         """Return the item's column that a name means."""
@@ -50,7 +50,7 @@ class LiftedGroups:
 
     def __init__(self, query: exp.Select, outside: Outside) -> None:
         self._query, self._outside = query, outside
-        self.alias, self._asked = _fresh(query), False
+        self.alias, self._has_subqueries = _fresh(query), False
         group = query.args.get("group")
         self._keys = [] if group is None else [key.copy() for key in group.expressions]
         groups = query.copy()
@@ -65,9 +65,9 @@ class LiftedGroups:
 
     def qualified(self) -> exp.Select:
         """Return the query with QUALIFY above the groups."""
-        made, names = self._made(), [entry.alias for entry in self._entries]
-        made.set("qualify", exp.Qualify(this=self._filter(self._query.args["qualify"].this.copy(), names)))
-        return self._called(made) if self._asked else made  # without sub-queries it needs no name
+        query, names = self._query_above(), [entry.alias for entry in self._entries]
+        query.set("qualify", exp.Qualify(this=self._filter(self._query.args["qualify"].this.copy(), names)))
+        return self._with_name(query) if self._has_subqueries else query  # without sub-queries it needs no name
 
     def filtered(self) -> exp.Select:
         """Return the query with a WHERE above the groups for the HAVING conditions that have sub-queries."""
@@ -76,22 +76,22 @@ class LiftedGroups:
         above = [self._above(exp.Paren(this=part.copy())) for part in conditions if part.find(exp.Query)]
         below = [exp.paren(part.copy()) for part in conditions if not part.find(exp.Query)]
         self._below.query.set("having", exp.Having(this=exp.and_(*below)) if below else None)
-        made = self._made()
-        made.set("where", exp.Where(this=exp.and_(*above)) if above else None)
-        return self._called(made)
+        query = self._query_above()
+        query.set("where", exp.Where(this=exp.and_(*above)) if above else None)
+        return self._with_name(query)
 
-    def _made(self) -> exp.Select:
+    def _query_above(self) -> exp.Select:
         entries = [exp.alias_(self._above(entry.this.copy()), entry.alias, quoted=True) for entry in self._entries]
-        made = exp.Select(expressions=entries, stream=True)
+        query = exp.Select(expressions=entries, stream=True)
         windows = [self._window(window.copy()) for window in self._query.args.get("windows") or []]
-        made.set("windows", windows or None)
-        made.set("from_", exp.From(this=exp.Subquery(this=self._below.query)))
-        return made
+        query.set("windows", windows or None)
+        query.set("from_", exp.From(this=exp.Subquery(this=self._below.query)))
+        return query
 
-    def _called(self, made: exp.Select) -> exp.Select:
+    def _with_name(self, query: exp.Select) -> exp.Select:
         """Return the query with a name for its input, so that sub-queries can name columns of the groups."""
-        made.args["from_"].this.set("alias", exp.TableAlias(this=self._name))
-        return made
+        query.args["from_"].this.set("alias", exp.TableAlias(this=self._name))
+        return query
 
     @property
     def _name(self) -> exp.Identifier:
@@ -116,14 +116,14 @@ class LiftedGroups:
 
     def _subquery(self, query: exp.Expr) -> exp.Expr:
         """Return a sub-query with columns of the groups in place of the outer query's."""
-        self._asked = True
+        self._has_subqueries = True
         outside = self._outside(query)
         calls = [call for call in query.find_all(exp.Expr) if is_aggregate(call) and _is_of(call, outside)]
         inside = {id(part) for call in calls for part in call.find_all(exp.Column)}
         for node in (*calls, *(column for column in outside if id(column) not in inside)):
-            found = self._part(node)
-            found.set("table", self._name)
-            node.replace(found)
+            lifted = self._part(node)
+            lifted.set("table", self._name)
+            node.replace(lifted)
         return query
 
     def _window(self, window: exp.Window) -> exp.Window:
@@ -150,12 +150,12 @@ class LiftedGroups:
 def _is_of(call: exp.Expr, columns: Sequence[exp.Column]) -> bool:
     """Return True if an aggregate reads only these columns."""
     read = [*call.find_all(exp.Column)]
-    return bool(read) and all(any(column is one for one in columns) for column in read)
+    return bool(read) and all(any(column is candidate for candidate in columns) for column in read)
 
 
 def _fresh(query: exp.Select) -> str:
     """Return a name that no input of a query has."""
-    taken = {one.alias_or_name.lower() for one in query.find_all(exp.Table, exp.Subquery)}
+    taken = {table.alias_or_name.lower() for table in query.find_all(exp.Table, exp.Subquery)}
     return next(name for name in (f"groups{n}" for n in range(1, len(taken) + 2)) if name not in taken)
 
 
@@ -176,7 +176,7 @@ def _named(entry: exp.Expr, number: int) -> exp.Alias:
 def changed(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     """Return a node with each part changed."""
     for part in list(node.iter_expressions()):
-        made = change(part)
-        if made is not part:
-            part.replace(made)
+        replacement = change(part)
+        if replacement is not part:
+            part.replace(replacement)
     return node

@@ -79,23 +79,23 @@ class MatchClause:
             raise refuse("R172", what, hint, place_of(self.binder.text, self.node.args["pattern"])) from None
 
     def _names(self) -> Names:
-        known = variables(self.pattern)
+        by_name = variables(self.pattern)
         subsets: dict[str, tuple[str, ...]] = {}
         for subset in self.node.args.get("subsets") or []:
             parts = [part.name.upper() for part in subset.expressions]
-            strange = next((part for part in subset.expressions if part.name.upper() not in known), None)
+            strange = next((part for part in subset.expressions if part.name.upper() not in by_name), None)
             if strange is not None:
-                self._unknown(strange, strange.name, list(known.values()))
-                subsets[subset.name.upper()] = tuple(known)  # so that its name is no further problem
-            elif subset.name.upper() in (*known, *subsets):
+                self._unknown(strange, strange.name, list(by_name.values()))
+                subsets[subset.name.upper()] = tuple(by_name)  # so that its name is no further problem
+            elif subset.name.upper() in (*by_name, *subsets):
                 what = f"SUBSET {subset.name}: there is a variable or a subset of that name"
                 self.scope.refuse("R173", what, subset, "Choose another name.")
             else:
                 subsets[subset.name.upper()] = tuple(dict.fromkeys(parts))
-        return Names(known, subsets)
+        return Names(by_name, subsets)
 
-    def _unknown(self, node: exp.Expr, name: str, known: Sequence[str]) -> None:
-        self.scope.refuse("R173", f"there is no variable {name} in the pattern", node, suggestion(name, known))
+    def _unknown(self, node: exp.Expr, name: str, names: Sequence[str]) -> None:
+        self.scope.refuse("R173", f"there is no variable {name} in the pattern", node, suggestion(name, names))
 
     # -- the operators ------------------------------------------------------------------------
 
@@ -134,19 +134,21 @@ class MatchClause:
 
     def _conditions(self, names: Names, numbers: Iterator[int]) -> Iterator[Condition]:
         seen: set[str] = set()
-        for one in self.node.args.get("define") or []:
-            variable = one.alias.upper()
+        for definition in self.node.args.get("define") or []:
+            variable = definition.alias.upper()
             if variable in names.subsets:
-                what = f"{one.alias} is a SUBSET, which has no condition of its own"
-                self.scope.refuse("R173", what, one, "Define its variables.")
+                what = f"{definition.alias} is a SUBSET, which has no condition of its own"
+                self.scope.refuse("R173", what, definition, "Define its variables.")
             elif variable not in names.variables:
-                self._unknown(one, one.alias, list(names.variables.values()))
+                self._unknown(definition, definition.alias, list(names.variables.values()))
             elif variable in seen:
-                self.scope.refuse("R173", f"DEFINE has two conditions for {one.alias}", one, "Join them by AND.")
+                self.scope.refuse(
+                    "R173", f"DEFINE has two conditions for {definition.alias}", definition, "Join them by AND."
+                )
             else:
                 seen.add(variable)
                 values = MatchValues(self.scope, names, whole=False, numbers=numbers)
-                yield from values.conditions(variable, one.this)
+                yield from values.conditions(variable, definition.this)
 
     def _keys(self) -> tuple[Item, ...]:
         keys = []
@@ -176,11 +178,11 @@ class MatchClause:
         node = self.node.args.get("within")
         if node is None:
             return None
-        found = micros(self.scope, node)
-        if not found and not self.problems:
+        duration = micros(self.scope, node)
+        if not duration and not self.problems:
             what = "WITHIN of MATCH_RECOGNIZE takes a duration above zero"
             self.scope.refuse("R122", what, node, "For example WITHIN INTERVAL '1' MINUTE.")
-        return found
+        return duration
 
     def _expires(self) -> int | None:
         node = self.query.args.get("keys_expire")
@@ -192,14 +194,14 @@ class MatchClause:
         if self.mode == ONE_ROW:
             items = [*listed, *measures]
         else:
-            known = {column.name: column for column in self.source.node.emits().columns}
+            columns = {column.name: column for column in self.source.node.emits().columns}
             order = self.node.args.get("order")
             further = [self.scope.bind(part.this).unnest() for part in (order.expressions[1:] if order else [])]
-            names = [part.name for part in further if isinstance(part, exp.Column) and part.name in known]
+            names = [part.name for part in further if isinstance(part, exp.Column) and part.name in columns]
             first = [*(item.column.name for item in listed), *names]
             ordered = [n for n in dict.fromkeys(names) if n not in [item.column.name for item in listed]]
-            rest = [name for name in known if name not in first]
-            passed = {n: Item(Column(n, known[n].type), col(n)) for n in (*ordered, *rest)}
+            rest = [name for name in columns if name not in first]
+            passed = {n: Item(Column(n, columns[n].type), col(n)) for n in (*ordered, *rest)}
             items = [*listed, *(passed[n] for n in ordered), *measures, *(passed[n] for n in rest)]
         seen: set[str] = set()
         for item in items:
@@ -216,18 +218,18 @@ class MatchClause:
         if node is None or node.name in ("past", "next"):
             return ("past" if node is None else node.name), ()
         name = node.args["to"].name
-        found = names.of(name)
-        if found is None:
+        members = names.of(name)
+        if members is None:
             self._unknown(node.args["to"], name, names.shown)
             return "past", ()
-        wanted = frozenset(n for n, one in enumerate(names.variables) if one in found)
+        wanted = frozenset(n for n, variable in enumerate(names.variables) if variable in members)
         hint = "Write AFTER MATCH SKIP PAST LAST ROW, or AFTER MATCH SKIP TO NEXT ROW."
         if self.machine.lacks(wanted):
             self.scope.refuse("R176", f"SKIP TO {name}: a match may have no row of {name}", node, hint)
         elif self.machine.leads(wanted, last=node.name == "last"):
             what = f"SKIP TO {name}: that may be the first row of the match, which would be found again and again"
             self.scope.refuse("R176", what, node, hint)
-        return node.name, found
+        return node.name, members
 
     # -- bounds ---------------------------------------------------------------------------------
 

@@ -157,13 +157,15 @@ class _Place:
             of = {self._variables(column) for column in node.find_all(exp.Column)}
             if len(of) <= 1:
                 return self._pick(node, next(iter(of)), LAST, 0, 0) if of else self.values.scope.bind(node)
-        made = node.copy()
+        copied = node.copy()
         for name, value in node.args.items():
             if isinstance(value, exp.Expr):
-                made.set(name, self.read(value))
+                copied.set(name, self.read(value))
             elif isinstance(value, list):
-                made.set(name, [self.read(one) if isinstance(one, exp.Expr) else one for one in value])
-        return made
+                copied.set(
+                    name, [self.read(element) if isinstance(element, exp.Expr) else element for element in value]
+                )
+        return copied
 
     def _refuse(self, code: str, message: str, node: exp.Expr, hint: str) -> _Wrong:
         return self.values.refuse(code, message, node, hint)
@@ -174,10 +176,10 @@ class _Place:
         """Return the variables whose rows a column means."""
         parts, names, scope = column.parts, self.values.names, self.values.scope
         if len(parts) > 1:
-            found = names.of(parts[0].name)
-            if found is not None:
-                return found
-            inputs = {one.alias.lower() for one in scope.source.shown}
+            variables = names.of(parts[0].name)
+            if variables is not None:
+                return variables
+            inputs = {source.alias.lower() for source in scope.source.shown}
             if parts[0].name.lower() not in inputs | scope.names:
                 what = f"there is no variable {parts[0].name} in the pattern"
                 raise self._refuse("R173", what, column, suggestion(parts[0].name, names.shown))
@@ -185,20 +187,20 @@ class _Place:
 
     def _bare(self, node: exp.Expr) -> exp.Expr:
         """Return an expression of one row, bound, without variable names."""
-        made = node.copy()
-        made.parent = node.parent
-        for column in list(made.find_all(exp.Column)):
+        copied = node.copy()
+        copied.parent = node.parent
+        for column in list(copied.find_all(exp.Column)):
             parts = column.parts
             if len(parts) > 1 and self.values.names.of(parts[0].name) is not None:
                 bare = exp.Column(**dict(zip(("this", "table", "db"), [p.copy() for p in parts[:0:-1]], strict=False)))
                 bare.meta.update(column.meta)
-                if column is made:
+                if column is copied:
                     bare.parent = node.parent
-                    made = bare
+                    copied = bare
                 else:
                     column.replace(bare)
         before = len(self.values.scope.problems)
-        bound = self.values.scope.bind(made)
+        bound = self.values.scope.bind(copied)
         if len(self.values.scope.problems) > before:
             raise _Wrong
         return bound
@@ -223,9 +225,9 @@ class _Place:
 
     def _slot(self, slot: Slot) -> exp.Expr:
         """Return the column of a slot; equal slots share one."""
-        made = replace(slot, column=replace(slot.column, name=self.values.fresh()))
-        self.values.slots.append(made)
-        return col(made.column.name)
+        named = replace(slot, column=replace(slot.column, name=self.values.fresh()))
+        self.values.slots.append(named)
+        return col(named.column.name)
 
     def _navigated(self, node: exp.Expr) -> exp.Expr:
         name, inner, rows = self._argument(node)
@@ -281,11 +283,11 @@ class _Place:
         except NoWindow:
             what = f"{to_rowtime(node)} is not supported over the rows of a match"
             raise self._refuse("R174", what, node, _SUPPORTED) from None
-        made = [
+        columns = [
             self._slot(Fold(Column(""), want.argument, want.function, of, want.typed, self.final))
             for want in wants.wants
         ]
-        return wants.value(*made)
+        return wants.value(*columns)
 
     # -- facts about the match ------------------------------------------------------------------
 
@@ -304,11 +306,11 @@ class _Place:
             return self._slot(MatchFunction(Column("", "BIGINT"), NUMBER))
         of = self.values.names.every
         if given:
-            found = self.values.names.of(given[0].name) if isinstance(given[0], exp.Column) else None
-            if found is None or len(given) > 1:
+            variables = self.values.names.of(given[0].name) if isinstance(given[0], exp.Column) else None
+            if variables is None or len(given) > 1:
                 what = f"{to_rowtime(node)} does not name a variable of the pattern"
                 raise self._refuse("R173", what, node, suggestion(given[0].name, self.values.names.shown))
-            of = found
+            of = variables
         if self.variable in of and which == LAST and not offset:  # the row that DEFINE is about
             return exp.Literal.string(self.values.names.variables[self.variable])
         if offset > _MOST_NAMED:

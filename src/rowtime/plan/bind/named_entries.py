@@ -60,11 +60,11 @@ def _is_among(column: exp.Column, names: Collection[str], inputs: Collection[str
 
 def _is_parameter(column: exp.Column) -> bool:
     """Return True for a name that is a parameter of a lambda around it."""
-    found = column.find_ancestor(exp.Lambda)
-    while found is not None:
-        if column.name.lower() in {one.name.lower() for one in found.expressions}:
+    function = column.find_ancestor(exp.Lambda)
+    while function is not None:
+        if column.name.lower() in {parameter.name.lower() for parameter in function.expressions}:
             return True
-        found = found.find_ancestor(exp.Lambda)
+        function = function.find_ancestor(exp.Lambda)
     return False
 
 

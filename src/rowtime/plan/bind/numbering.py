@@ -68,36 +68,36 @@ def sorted_first(query: exp.Select, text: str, source: From) -> tuple[exp.Select
 
 def _listing(query: exp.Select, names: Sequence[str]) -> exp.Select:
     """Return the query with the columns of the input in place of ``*``: below, there are more columns."""
-    made, entries = query.copy(), list[exp.Expr]()
-    for entry in made.expressions:
+    listing, entries = query.copy(), list[exp.Expr]()
+    for entry in listing.expressions:
         if isinstance(entry, exp.Star) or (isinstance(entry, exp.Column) and entry.is_star and len(entry.parts) < 3):  # noqa: PLR2004 - an input and *
             star = entry if isinstance(entry, exp.Star) else entry.this
-            without = {one.name.lower() for one in star.args.get("except_") or ()}
+            without = {excepted.name.lower() for excepted in star.args.get("except_") or ()}
             entries += [exp.column(name, quoted=True) for name in names if name.lower() not in without]
         else:
             entries.append(entry)
-    made.set("expressions", entries)
-    return made
+    listing.set("expressions", entries)
+    return listing
 
 
 def _asks_for_rowtime(query: exp.Select, key: exp.Expr, window: Window) -> bool:
     """Return True if a query uses the rowtime of its rows for more than the ``key`` that closes the window."""
     entries = [entry for entry in query.expressions if not _is_rowtime(entry)]
-    asked = [
+    columns = [
         column for entry in entries for column in entry.find_all(exp.Column) if not column.find_ancestor(exp.Window)
     ]
-    asked += [one for part in window.keys if part is not key for one in part.find_all(exp.Column)]
-    asked += [one for part in window.order for one in part.find_all(exp.Column)]
-    return any(map(_is_rowtime, asked))
+    columns += [one for part in window.keys if part is not key for one in part.find_all(exp.Column)]
+    columns += [one for part in window.order for one in part.find_all(exp.Column)]
+    return any(map(_is_rowtime, columns))
 
 
 def _with_key(entry: exp.Expr, key: exp.Expr, name: str) -> exp.Expr:
     """Return an entry of the select list that has a name, with a column in place of the key of the window."""
-    made = entry.copy()
-    found = [part for part in made.find_all(type(key)) if part == key and not part.find_ancestor(exp.Window)]
-    for part in found if isinstance(made, exp.Alias) else ():
+    copied = entry.copy()
+    keys = [part for part in copied.find_all(type(key)) if part == key and not part.find_ancestor(exp.Window)]
+    for part in keys if isinstance(copied, exp.Alias) else ():
         part.replace(exp.column(name, quoted=True))
-    return made
+    return copied
 
 
 def _with_own(node: exp.Expr, own: str) -> exp.Expr:
@@ -105,10 +105,10 @@ def _with_own(node: exp.Expr, own: str) -> exp.Expr:
     if _is_rowtime(node):
         return node  # the rowtime of the result
     whole = exp.Paren(this=node.copy())
-    for column in [one for one in whole.find_all(exp.Column) if _is_rowtime(one)]:
+    for column in [candidate for candidate in whole.find_all(exp.Column) if _is_rowtime(candidate)]:
         column.replace(exp.column(own, quoted=True))
-    found: exp.Expr = whole.this
-    return found
+    expression: exp.Expr = whole.this
+    return expression
 
 
 def _is_rowtime(node: exp.Expr) -> bool:
@@ -142,8 +142,8 @@ def _beginning(window: Window, name: str) -> exp.Select:
     keys = exp.Anonymous(this="STRUCT", expressions=[part.this.copy() for part in window.order])
     before = _over(exp.Lag(this=keys.copy()), window)
     same = exp.NullSafeEQ(this=before, expression=keys)
-    made = exp.If(this=exp.Not(this=exp.paren(same)), true=_over(exp.RowNumber(), window), false=exp.null())
-    return exp.Select(expressions=[exp.Star(), exp.alias_(made, name, quoted=True)], stream=True)
+    number = exp.If(this=exp.Not(this=exp.paren(same)), true=_over(exp.RowNumber(), window), false=exp.null())
+    return exp.Select(expressions=[exp.Star(), exp.alias_(number, name, quoted=True)], stream=True)
 
 
 def _numbering(query: exp.Select, window: Window, begins: str) -> exp.Select:

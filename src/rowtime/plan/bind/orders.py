@@ -140,12 +140,12 @@ def meant(query: exp.Expr, scope: Scope, node: exp.Expr) -> exp.Expr:
     place = whole_number(node)
     if place is not None:
         return _entry(query, scope, node, place)
-    known = {entry.alias.lower(): entry.unalias() for entry in query.expressions if isinstance(entry, exp.Alias)}
+    aliases = {entry.alias.lower(): entry.unalias() for entry in query.expressions if isinstance(entry, exp.Alias)}
 
     def entry_of(part: exp.Expr) -> exp.Expr:
-        if isinstance(part, exp.Column) and not part.text("table") and part.name.lower() in known:
-            found = known[part.name.lower()].copy()
-            return found if part is copied else exp.paren(found)
+        if isinstance(part, exp.Column) and not part.text("table") and part.name.lower() in aliases:
+            entry = aliases[part.name.lower()].copy()
+            return entry if part is copied else exp.paren(entry)
         return part
 
     copied = node.copy()
@@ -218,9 +218,9 @@ def leads(
     if any(problem.code == "R183" for problem in scope.problems):
         return False
     why = proof.failure()
-    found = rewrites.ordered(query, scope.rowtime, time=type_of(scope.columns, led).startswith("TIMESTAMP"))
+    rewritten = rewrites.ordered(query, scope.rowtime, time=type_of(scope.columns, led).startswith("TIMESTAMP"))
     otherwise = "Fix the other problems, then start with a function of ROWTIME that ascends."
-    hint = rewrites.shown(found, scope.binds, otherwise)
+    hint = rewrites.shown(rewritten, scope.binds, otherwise)
     note = f"{shown(why.expression)}: {why.rule}"
     if proof.order.moves:
         note = "DESC makes it decrease" if down else "it decreases"
@@ -239,24 +239,24 @@ def _stamp_over(query: exp.Expr, scope: Scope, promoted: exp.Expr | None, led: e
     """Return AS ROWTIME as a function of the first ORDER BY expression; note a problem unless it ascends."""
     if promoted is None:
         return None
-    found = over(promoted, led, SORT_VALUE)
-    if found is None or order_of(found, {SORT_VALUE: prove(led, scope.facts).fact}).direction <= 0:
+    stamp = over(promoted, led, SORT_VALUE)
+    if stamp is None or order_of(stamp, {SORT_VALUE: prove(led, scope.facts).fact}).direction <= 0:
         unfit(query, scope)
         return None
-    return found
+    return stamp
 
 
 def over(node: exp.Expr, part: exp.Expr, name: str) -> exp.Expr | None:
     """Return an expression as a function of one of its parts, under a name; ``None`` if it needs more."""
-    found = node.copy().transform(lambda p: col(name) if p == part else p)
-    return found if columns_in([found]) == {name} else None
+    expression = node.copy().transform(lambda p: col(name) if p == part else p)
+    return expression if columns_in([expression]) == {name} else None
 
 
 def gates_of(source: Operator, closer: Closer) -> tuple[Ordered | RunningMark, ...]:
     """Return the order checks and window calls whose marks a clock needs."""
     wanted = {column.name.removeprefix(MARK) for column in closer.at.find_all(exp.Column)}
-    found = (gate for node in walk(source) for name, (gate, _) in node.marks().items() if name in wanted)
-    return tuple(sorted(found, key=lambda gate: isinstance(gate, RunningMark)))
+    gates = (gate for node in walk(source) for name, (gate, _) in node.marks().items() if name in wanted)
+    return tuple(sorted(gates, key=lambda gate: isinstance(gate, RunningMark)))
 
 
 def micros(scope: Scope, node: exp.Expr, word: str = "WITHIN") -> int:

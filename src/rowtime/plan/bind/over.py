@@ -72,7 +72,7 @@ class Windowing:
             self.scope.refuse("R190", what, query.args["keys_expire"], "Give the window PARTITION BY, or leave it out.")
 
     @property
-    def found(self) -> bool:
+    def has_windows(self) -> bool:
         """Return True if the query has window calls."""
         return bool(self._shared)
 
@@ -80,11 +80,11 @@ class Windowing:
         """Return the replacement of a call whose parts are bound: a column, or an expression over some."""
         before = len(self.scope.problems)
         try:
-            made = self._value(node)
+            value = self._value(node)
         except NoWindow as wrong:
             self.scope.refuse(wrong.code, wrong.message, node, wrong.hint)
             return node
-        return made if len(self.scope.problems) == before else node
+        return value if len(self.scope.problems) == before else node
 
     def _value(self, node: exp.Window) -> exp.Expr:
         window = resolved(node, self._named)
@@ -98,10 +98,10 @@ class Windowing:
         wants = wants_of(node.this, frame, by)
         fact = prove(_as_node(node.this, window), self.scope.facts).fact
         columns = [self._column(want, keys, order, fact if len(wants.wants) == 1 else UNKNOWN) for want in wants.wants]
-        made = wants.value(*(col(column.name) for column in columns))
-        if isinstance(made, exp.Column):
-            self.scope.made[made.name] = fact
-        return made
+        value = wants.value(*(col(column.name) for column in columns))
+        if isinstance(value, exp.Column):
+            self.scope.made[value.name] = fact
+        return value
 
     def _bound(self, part: exp.Expr, node: exp.Window) -> exp.Expr:
         """Return a part of a window, bound; the parts that the call itself has are bound already."""
@@ -133,8 +133,8 @@ class Windowing:
             if isinstance(node.this, exp.Anonymous) and node.this.name.upper() in _OF_WHOLE_WINDOWS:
                 hint = "Use RANK() or ROW_NUMBER() with PARTITION BY FLOOR(s.ROWTIME TO HOUR)."
                 raise NoWindow("R162", f"{readable(node.this)} depends on rows that have not arrived yet", hint)
-            found = rewrites.windowed(self._query, self.scope.rowtime)
-            raise NoWindow("R164", what, rewrites.shown(found, self.scope.binds, "Leave ORDER BY out."))
+            rewritten = rewrites.windowed(self._query, self.scope.rowtime)
+            raise NoWindow("R164", what, rewrites.shown(rewritten, self.scope.binds, "Leave ORDER BY out."))
         ranked = columns_in([value]) == {ROWTIME}
         return (None if not ranked or value == col(ROWTIME) else value), ranked
 

@@ -151,9 +151,9 @@ class PaneGrouping(Grouping):
 def _fact(part: exp.Expr) -> exp.Expr:
     bare = isinstance(part, exp.Column) and not part.text("table")
     if bare and part.name.upper() in FACTS:
-        found = nodes.PaneFact(this=part.name.upper())
-        found.meta.update(part.meta)
-        return found
+        fact = nodes.PaneFact(this=part.name.upper())
+        fact.meta.update(part.meta)
+        return fact
     return part
 
 

@@ -45,11 +45,11 @@ def split_off(query: exp.Select) -> list[exp.Expr]:
     """Take the conditions on lifetimes out of the query's WHERE, and return them."""
     where = query.args.get("where")
     listed = conjuncts(where.this if where else None)
-    found = [condition for condition in listed if timed(condition)]
-    if found:
-        others = [condition for condition in listed if condition not in found]
+    timed_conditions = [condition for condition in listed if timed(condition)]
+    if timed_conditions:
+        others = [condition for condition in listed if condition not in timed_conditions]
         query.set("where", exp.Where(this=exp.and_(*others, copy=False)) if others else None)
-    return found
+    return timed_conditions
 
 
 def tells_times(node: Operator) -> bool:
@@ -83,9 +83,9 @@ class Periods:
 
         ``alone``: the sides whose events are also emitted without a pair.
         """
-        found, both, others = list(sides), [], []
+        filtered, both, others = list(sides), [], []
         names = [
-            {c.name for one in inputs for _, c in one.columns} | {one.rowtime for one in inputs} - {ROWTIME}
+            {c.name for source in inputs for _, c in source.columns} | {source.rowtime for source in inputs} - {ROWTIME}
             for inputs in named
         ]
         whole = From(sides[0].node, (*named[0], *named[1]))
@@ -107,8 +107,8 @@ class Periods:
                 self._check_ends(bound, given)
                 both.append(bound)
             else:
-                found[side] = self.filtered(found[side], [condition])
-        return (found[0], found[1]), both, others
+                filtered[side] = self.filtered(filtered[side], [condition])
+        return (filtered[0], filtered[1]), both, others
 
     def with_times(self, side: From, number: int) -> From:
         """Return a side with its times as columns, which pass through the join."""
@@ -151,8 +151,8 @@ class Periods:
         for name in (node.name for node in predicate.find_all(Lifetime)):
             if name.lower() in times:
                 continue
-            known = {one.alias.lower() for one in source.inputs}
-            if name.lower() not in known:
+            aliases = {part.alias.lower() for part in source.inputs}
+            if name.lower() not in aliases:
                 raise refuse_at(self.text, predicate, "R103", f"there is no stream {name} here")
             hint = "Name the lifetime of an input of the JOIN itself, or of a view of what is joined before."
             raise self._refused(f"{name} has no lifetime of its own here", predicate, hint)

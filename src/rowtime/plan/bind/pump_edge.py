@@ -57,12 +57,12 @@ class PumpEdge:
     @property
     def operators(self) -> tuple[Operator, ...]:
         """Return the operators between the query and the target, from below."""
-        found: list[Operator] = []
+        parts: list[Operator] = []
         part = self.top
         while part is not None and part is not self.node:
-            found.append(part)
+            parts.append(part)
             part = part.inputs[0]
-        return tuple(reversed(found))
+        return tuple(reversed(parts))
 
     def misfits(self, types: Mapping[str, str]) -> Iterator[Problem]:
         """Yield the assignments (R220) that no value of the query's ``types`` can fit."""
@@ -121,7 +121,7 @@ def _assigned(given: Sequence[Column], pump: CreatePump, stream: StreamDef) -> t
     unknown = [number for number, name in enumerate(names) if name.lower() not in {w.lower() for w in wanted}]
     if unknown:
         what = f"{stream.name} has no column {names[unknown[0]]}"
-        raise refuse("R103", what, f"It has {', '.join(wanted)}.", place_in_list(pump, unknown[0]))
+        raise refuse("R103", what, f"Its columns are {', '.join(wanted)}.", place_in_list(pump, unknown[0]))
     listed = {to.lower(): column.name for to, column in zip(names, given, strict=True)}
     return tuple(
         Assigned(listed.get(name.lower(), ""), name, kind, name in stream.required) for name, kind in stream.columns
@@ -212,8 +212,8 @@ def _value(column: Assigned, given: str, *, tried: bool = False) -> exp.Expr:
             return exp.Anonymous(this="RPAD", expressions=[text, size, exp.Literal.string(" ")])
         return exp.Anonymous(this="LEFT", expressions=[text, size])
     if holds_lengths(column.type):
-        made = f"{'TRY_CAST' if tried else 'CAST'}({quoted(column.source)} AS {as_read(column.type)})"
-        return parse_expression(in_size(made, column.type))
+        converted = f"{'TRY_CAST' if tried else 'CAST'}({quoted(column.source)} AS {as_read(column.type)})"
+        return parse_expression(in_size(converted, column.type))
     cast = exp.cast(value, column.type, dialect=Rowtime)
     return exp.TryCast(this=cast.this, to=cast.args["to"]) if tried else cast
 

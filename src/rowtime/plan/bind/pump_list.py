@@ -108,9 +108,9 @@ def _promoting(query: exp.Query, columns: Sequence[str], at: int) -> exp.Query:
 
 def _values(entries: Sequence[exp.Expr], names: Sequence[str]) -> Entries:
     """Return the items; those that are ROWTIME get the name of their column, a promoted value stays."""
-    found = [_named(e, name) if is_rowtime_entry(e) else e for e, name in zip(entries, names, strict=True)]
+    values = [_named(e, name) if is_rowtime_entry(e) else e for e, name in zip(entries, names, strict=True)]
     promoted = [entry for entry in entries if is_rowtime_entry(entry) and isinstance(entry, exp.Alias)]
-    return [*found, *promoted]
+    return [*values, *promoted]
 
 
 # -- duplicate names ----------------------------------------------------------------------
@@ -125,21 +125,21 @@ def _told_apart(query: exp.Query, names: Sequence[str]) -> exp.Query:
         return query
     taken = {name for name, number in called.items() if number == 1}
     to = {id(entry): name for entry, name in zip(values, names, strict=True) if called[entry.alias_or_name.lower()] > 1}
-    made: Entries = []
+    renamed: Entries = []
     for entry in entries:
         if id(entry) in to:
             name = _free(to[id(entry)], taken)
             taken.add(name.lower())
             entry = _named(entry, name)  # noqa: PLW2901 - with its new name
-        made.append(entry)
-    return _with_entries(query, made)
+        renamed.append(entry)
+    return _with_entries(query, renamed)
 
 
 def _free(name: str, taken: set[str]) -> str:
-    number, found = 2, name
-    while found.lower() in taken:
-        number, found = number + 1, f"{name}_{number}"
-    return found
+    number, candidate = 2, name
+    while candidate.lower() in taken:
+        number, candidate = number + 1, f"{name}_{number}"
+    return candidate
 
 
 # -- queries ------------------------------------------------------------------------------

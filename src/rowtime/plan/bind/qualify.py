@@ -49,7 +49,7 @@ def qualified(
 def refuse_in_where(query: exp.Select, text: str, source: From) -> None:
     """Refuse (R103) the alias of a window in WHERE, which filters the rows before there are windows."""
     windows = {entry.alias.lower() for entry in query.expressions if entry.alias and entry.find(exp.Window)}
-    windows -= {name.lower() for one in source.inputs for name, _ in one.columns}
+    windows -= {name.lower() for part in source.inputs for name, _ in part.columns}
     where = query.args.get("where")
     if where is None or not windows:
         return

@@ -133,7 +133,7 @@ def joined(query: exp.Expr, number: int, left: str, right: str) -> Iterator[Rewr
     rewritten = query.copy()
     join = rewritten.args["joins"][number]
     parts = comparisons(join.args.get("on"))
-    others = [part for part in parts if all(one.name.lower() != "rowtime" for one in part.find_all(exp.Column))]
+    others = [part for part in parts if all(column.name.lower() != "rowtime" for column in part.find_all(exp.Column))]
     join.set("on", exp.and_(*others, parse_expression(limit)))
     yield f"Limit the time between them: ON {to_rowtime(join.args['on'])}.", rewritten
 

@@ -31,37 +31,39 @@ class Calls:
         """
         calls = [call for call in root.find_all(exp.Anonymous) if call.name.lower() in self._functions]
         for call in reversed(calls):  # a nested call comes after the one around it
-            made = self._made(call, open_)
+            body = self._expanded(call, open_)
             if call is root:
-                root = made
+                root = body
             else:
-                call.replace(made)
+                call.replace(body)
         return root
 
-    def _made(self, call: exp.Anonymous, open_: tuple[str, ...]) -> exp.Expr:
+    def _expanded(self, call: exp.Anonymous, open_: tuple[str, ...]) -> exp.Expr:
         name = call.name.lower()
         function = self._functions[name]
         parameters = function.parameters or ()
         if name in open_:
             raise refuse_at(self._text, call, "R123", f"the function {name} calls itself")
         if len(call.expressions) != len(parameters):
-            listed = ", ".join(f"{one.name} {one.type}" for one in parameters)
+            listed = ", ".join(f"{parameter.name} {parameter.type}" for parameter in parameters)
             what = f"{name} has {len(call.expressions)} arguments here"
             raise refuse_at(self._text, call, "R141", what, f"Write them as they are defined: {name}({listed}).")
-        values = [_cast(value.copy(), one.type) for one, value in zip(parameters, call.expressions, strict=True)]
+        values = [
+            _cast(value.copy(), parameter.type) for parameter, value in zip(parameters, call.expressions, strict=True)
+        ]
         if function.body is None:
             return exp.Anonymous(this=call.this, expressions=values).update_positions(call)
-        known = {one.name.lower(): value for one, value in zip(parameters, values, strict=True)}
+        arguments = {parameter.name.lower(): value for parameter, value in zip(parameters, values, strict=True)}
         body = self.expand(function.body.copy(), (*open_, name))
-        return _cast(self._filled(exp.paren(body, copy=False), function, known).this, function.returns)
+        return _cast(self._filled(exp.paren(body, copy=False), function, arguments).this, function.returns)
 
-    def _filled(self, body: exp.Expr, function: CreateFunction, known: Mapping[str, exp.Expr]) -> exp.Expr:
+    def _filled(self, body: exp.Expr, function: CreateFunction, arguments: Mapping[str, exp.Expr]) -> exp.Expr:
         for column in list(body.find_all(exp.Column)):
             ours = column.text("table").lower() in ("", function.name.text.lower())
-            value = known.get(column.name.lower()) if ours else None
+            value = arguments.get(column.name.lower()) if ours else None
             if value is None:
                 what = f"the function {function.name.text} has no parameter {column.name}"
-                hint = suggestion(column.name, [one.name for one in function.parameters or ()])
+                hint = suggestion(column.name, [parameter.name for parameter in function.parameters or ()])
                 raise refuse("R103", what, hint, place_of(self._text, column))
             column.replace(value.copy())
         return body
@@ -69,12 +71,12 @@ class Calls:
 
 def check(function: CreateFunction) -> None:
     """Refuse (R141) invalid parameters of a function."""
-    names = [one.name.lower() for one in function.parameters or ()]
-    for one in function.parameters or ():
-        if one.order or one.checks or not one.nullable or names.count(one.name.lower()) > 1:
-            what = f"a parameter of a function needs a unique name and a type: {one.name} {one.type}"
+    names = [parameter.name.lower() for parameter in function.parameters or ()]
+    for parameter in function.parameters or ():
+        if parameter.order or parameter.checks or not parameter.nullable or names.count(parameter.name.lower()) > 1:
+            what = f"a parameter of a function needs a unique name and a type: {parameter.name} {parameter.type}"
             raise refuse(
-                "R141", what, "For example CREATE FUNCTION f(x INT, y INT) RETURNS INT RETURN x + y.", one.place
+                "R141", what, "For example CREATE FUNCTION f(x INT, y INT) RETURNS INT RETURN x + y.", parameter.place
             )
 
 

@@ -66,7 +66,7 @@ class From:
     @property
     def shown(self) -> list[Input]:
         """Return the inputs that the query names."""
-        return [one for one in self.inputs if not one.hidden]
+        return [source for source in self.inputs if not source.hidden]
 
     @classmethod
     def one(cls, node: Operator, alias: str, lineage: Mapping[str, exp.Expr]) -> From:
@@ -116,23 +116,23 @@ class Scope:
     def starred(self, table: str) -> list[tuple[str, Column | exp.Expr]]:
         """Return the columns of ``*`` or ``table.*`` with their names; those of USING come first, and once."""
         if table:
-            return [pair for one in self._inputs(table) for pair in one.columns]
+            return [pair for source in self._inputs(table) for pair in source.columns]
         once = {name.lower() for name in self.source.merged}
-        others = [pair for one in self.source.shown for pair in one.columns if pair[0].lower() not in once]
+        others = [pair for source in self.source.shown for pair in source.columns if pair[0].lower() not in once]
         return [*self.source.merged.items(), *others]
 
     @property
     def names(self) -> set[str]:
         """Return the names of columns in the query, in lower case."""
-        return {name.lower() for one in self.source.shown for name, _ in one.columns}
+        return {name.lower() for source in self.source.shown for name, _ in source.columns}
 
     @property
     def _aliases(self) -> list[str]:
         """Return the name of the input whose events these are; none if they are joined."""
-        return [one.alias.lower() for one in self.source.inputs] if len(self.source.inputs) == 1 else []
+        return [source.alias.lower() for source in self.source.inputs] if len(self.source.inputs) == 1 else []
 
     def _inputs(self, table: str) -> list[Input]:
-        return [one for one in self.source.inputs if table.lower() == one.alias.lower() or not (table or one.hidden)]
+        return [i for i in self.source.inputs if table.lower() == i.alias.lower() or not (table or i.hidden)]
 
     @property
     def facts(self) -> dict[str, Fact]:
@@ -164,8 +164,8 @@ class Scope:
     def refuse_unkept(self, query: exp.Expr, items: Iterable[Item]) -> None:
         """Refuse (R189) columns of a type that no tick can move: year-month intervals."""
         for item in items:
-            made = item.expression.unnest()
-            months = isinstance(made, exp.Anonymous) and made.name.upper() == "MAKE_YM_INTERVAL"
+            expression = item.expression.unnest()
+            months = isinstance(expression, exp.Anonymous) and expression.name.upper() == "MAKE_YM_INTERVAL"
             if months or item.column.fact.kind is Kind.MONTHS:
                 what = f"{item.column.name} is an interval of years and months, which cannot be stored"
                 self.refuse("R189", what, query, "Add it to a date, or count the months as a number.")
@@ -177,8 +177,8 @@ class Scope:
         if node.find(exp.Query) is not None:
             return node.copy()  # the columns inside are those of another query, which was refused
         bound = _replaced(node.copy(), self._bound)
-        for one in missing_fields(bound, self.columns):
-            self.refuse("R103", one.what, one.node, one.hint)
+        for missing in missing_fields(bound, self.columns):
+            self.refuse("R103", missing.what, missing.node, missing.hint)
         return bound
 
     def shown(self, column: exp.Expr) -> str:
@@ -188,7 +188,7 @@ class Scope:
     def _named_by_inputs(self, text: str) -> str:
         """Return a text with the internal names of joined columns (``s_t``) as the query has them (``s.t``)."""
         alone = len(self.source.shown) == 1
-        pairs = ((one.alias, name, known) for one in self.source.shown for name, known in one.columns)
+        pairs = ((source.alias, name, column) for source in self.source.shown for name, column in source.columns)
         listed = ((name if alone else f"{alias}.{name}", name, c) for alias, name, c in pairs)
         named = {c.name: shown for shown, name, c in listed if isinstance(c, Column) and c.name != name}
         if not named:
@@ -203,8 +203,8 @@ class Scope:
             if isinstance(part, exp.Anonymous) and part.name.upper() in _TIMES_OF_DAY:
                 hint = _FIXED
             self.refuse("R111", f"{to_rowtime(part)} {what}", part, hint)
-        if (other := foreign_call(part)) is not None:
-            self.refuse("R107", other.what, part, other.hint)
+        if (foreign := foreign_call(part)) is not None:
+            self.refuse("R107", foreign.what, part, foreign.hint)
         if isinstance(part, exp.Window) and self.over is None:
             what = "a window function is allowed only in the select list of a query without groups"
             self.refuse("R160", what, part, "Compute it in a sub-query or a view, and use its column here.")
@@ -260,14 +260,14 @@ class Scope:
 
     def _has(self, table: str, name: str) -> bool:
         """Return True if an input, or the input ``table``, has a column of this name."""
-        known = {column.lower() for one in self._inputs(table) for column, _ in one.columns}
-        return name.lower() in known or bool(table and name.lower() == "rowtime" and self._inputs(table))
+        names = {column.lower() for source in self._inputs(table) for column, _ in source.columns}
+        return name.lower() in names or bool(table and name.lower() == "rowtime" and self._inputs(table))
 
     def _named_column(self, column: exp.Column) -> exp.Expr:
         name, table = column.name, column.text("table")
         inputs = self._inputs(table)
         if not inputs:
-            known = [one.alias for one in self.source.shown]
+            known = [source.alias for source in self.source.shown]
             self.refuse("R103", f"there is no stream {table} here", column, suggestion(table, known))
             return column
         if name.lower() == "rowtime":
@@ -275,30 +275,30 @@ class Scope:
         merged = [value for known, value in self.source.merged.items() if known.lower() == name.lower()]
         if merged and not table:
             return merged[0].copy()
-        found = [(one.alias, c) for one in inputs for known, c in one.columns if known.lower() == name.lower()]
-        if len(found) == 1:
-            return _named(found[0][1].name, column)
+        matches = [(source.alias, c) for source in inputs for n, c in source.columns if n.lower() == name.lower()]
+        if len(matches) == 1:
+            return _named(matches[0][1].name, column)
         bare = isinstance(column.this, exp.Identifier) and not column.this.quoted
-        if bare and not table and not found and (made := word(name)) is not None:
-            return made
-        self._refuse_column(column, inputs, [f"{alias}.{name}" for alias, _ in found])
+        if bare and not table and not matches and (keyword := word(name)) is not None:
+            return keyword
+        self._refuse_column(column, inputs, [f"{alias}.{name}" for alias, _ in matches])
         return column
 
-    def _rowtime(self, one: Input, column: exp.Column) -> exp.Expr:
-        if column.text("table") and not one.rowtime:
-            self.refuse("R103", f"{one.alias} is a table, and has no ROWTIME", column)
+    def _rowtime(self, source: Input, column: exp.Column) -> exp.Expr:
+        if column.text("table") and not source.rowtime:
+            self.refuse("R103", f"{source.alias} is a table, and has no ROWTIME", column)
             return column
-        return _named(one.rowtime if column.text("table") else ROWTIME, column)
+        return _named(source.rowtime if column.text("table") else ROWTIME, column)
 
-    def _refuse_column(self, column: exp.Column, inputs: Sequence[Input], found: Sequence[str]) -> None:
-        if found:
-            self.refuse("R150", f"several inputs have a column {column.name}", column, f"Write {' or '.join(found)}.")
+    def _refuse_column(self, column: exp.Column, inputs: Sequence[Input], names: Sequence[str]) -> None:
+        if names:
+            self.refuse("R150", f"several inputs have a column {column.name}", column, f"Write {' or '.join(names)}.")
             return
         if column.name.upper() in _TIMES_OF_DAY and not column.text("table") and not column.this.quoted:
             self.refuse("R111", f"{column.name.upper()} gives another result each time it is called", column, _FIXED)
             return
-        hint = suggestion(column.name, [known for one in inputs for known, _ in one.columns])
-        among = " or ".join(one.alias for one in inputs)
+        hint = suggestion(column.name, [candidate for source in inputs for candidate, _ in source.columns])
+        among = " or ".join(source.alias for source in inputs)
         self.refuse("R103", f"there is no column {column.name} in {among}", column, hint)
 
     def _arrival(self, node: exp.Expr) -> exp.Expr:
@@ -311,9 +311,9 @@ class Scope:
         """Return the expression's clock: over the rowtime and marks of order checks, if its columns follow them."""
 
         def follow(part: exp.Expr) -> exp.Expr:
-            known = self._lineage(part)
-            if known is not None:
-                return known.copy()
+            expression = self._lineage(part)
+            if expression is not None:
+                return expression.copy()
             if isinstance(part, Monotonic) and to_spark(part.this) in self.promises:
                 return mark_of(self.promises[to_spark(part.this)][0])
             return part
@@ -324,8 +324,8 @@ class Scope:
         """Return the expression with columns that are functions of the rowtime replaced by these functions."""
 
         def follow(part: exp.Expr) -> exp.Expr:
-            known = self._lineage(part)
-            return part if known is None or not is_value(known) else known.copy()
+            expression = self._lineage(part)
+            return part if expression is None or not is_value(expression) else expression.copy()
 
         return _replaced(node.copy(), follow)
 
@@ -364,8 +364,8 @@ def _named(name: str, origin: exp.Expr) -> exp.Column:
     column = col(name)
     for source in (origin, origin.this if isinstance(origin.this, exp.Expr) else origin):
         column.meta.update(source.meta)
-    if (found := span(origin)) is not None and (place := position(origin)) is not None:  # with the name of the input
-        start, end = found
+    if (extent := span(origin)) is not None and (place := position(origin)) is not None:  # with the name of the input
+        start, end = extent
         column.update_positions(line=place[0], col=place[1] + end - start, start=start, end=end)
     return column
 

@@ -27,7 +27,6 @@ from rowtime.operators.rows.select import Item, Select, unchanged
 from rowtime.operators.sorts.sort_by import SortBy
 from rowtime.operators.sorts.sort_by_values import SortByValues
 from rowtime.operators.streams.union_all import UnionAll
-from rowtime.plan.bind.asked_below import asked_below, has_asked_rows
 from rowtime.plan.bind.clauses import bind_with, limited, plain, refuse_later, spread_unbounded_state
 from rowtime.plan.bind.event_time import meeting
 from rowtime.plan.bind.from_clause import FromClause
@@ -50,6 +49,7 @@ from rowtime.plan.bind.select_list import items_of
 from rowtime.plan.bind.sources import Binder, BoundQuery, Sources
 from rowtime.plan.bind.spark_windows import without_spark_windows
 from rowtime.plan.bind.subqueries import Subqueries, has_group_subqueries, has_subqueries
+from rowtime.plan.bind.subqueries_below import has_subqueries_below, with_subqueries_below
 from rowtime.plan.bind.tables import Tables
 from rowtime.plan.bind.union_order import common, distinct_union, flat, sorted_union
 from rowtime.plan.bind.windows import has_clock, refuse_outside
@@ -106,8 +106,8 @@ class QueryBinder:
         """Return the plain query for one with elements of a value, with QUALIFY or with sub-queries in its groups."""
         if has_laterals(query):
             return without_laterals(query, self.text, lambda inner: self._columns(inner, name))
-        if has_asked_rows(query):
-            return asked_below(query, self.text)
+        if has_subqueries_below(query):
+            return with_subqueries_below(query, self.text)
         if query.args.get("qualify"):
             names_of = partial(self._names, name=name)
             return qualified(query, self.text, names_of, self._subqueries(query, name).outside)
@@ -172,7 +172,7 @@ class QueryBinder:
 
     def _apart(self) -> QueryBinder:
         """Return a binder with operators of its own, which knows the names of WITH."""
-        named = {key: found for key, found in self.sources.bound.items() if "." in key}
+        named = {key: query for key, query in self.sources.bound.items() if "." in key}
         return QueryBinder(self.text, Sources(self.sources.catalog, bound=named), trying=True)
 
 
@@ -192,8 +192,8 @@ class _SelectBinder:
 
     def over(self, source: From) -> BoundQuery:
         """Return the query over its input."""
-        columns = {column.lower() for one in source.inputs for column, _ in one.columns} | {"rowtime"}
-        self.query = with_entries(self.query, columns, {one.alias.lower() for one in source.inputs})
+        columns = {column.lower() for part in source.inputs for column, _ in part.columns} | {"rowtime"}
+        self.query = with_entries(self.query, columns, {part.alias.lower() for part in source.inputs})
         refuse_in_where(self.query, self.text, source)
         steps = None if self._groups() or is_lifetimes(source.node) else sorted_first(self.query, self.text, source)
         if steps is not None:
@@ -243,9 +243,9 @@ class _SelectBinder:
             return self._plain(scope, condition)
         if not is_lifetimes(scope.input):
             return self._grouped(scope, condition)
-        made = LifetimeGrouping(self.query, scope).plan()
+        grouping = LifetimeGrouping(self.query, scope).plan()
         below = self._filtered(scope, scope.input, condition)
-        return lambda: BoundQuery(made(self.sources.fresh(f"{self.name}.group"), below))
+        return lambda: BoundQuery(grouping(self.sources.fresh(f"{self.name}.group"), below))
 
     def _refuse_unsupported(self) -> None:
         query = self.query
@@ -279,7 +279,7 @@ class _SelectBinder:
 
         def build() -> BoundQuery:
             source, condition = self._checked(scope, where)
-            if windowing.found:
+            if windowing.has_windows:
                 used = columns_in([item.expression for item in (*items, *hidden, *gate.items)])
                 source = self._filtered(scope, source, condition)
                 source, condition = windowing.build(self.sources, source, self.name, used), None
@@ -295,8 +295,8 @@ class _SelectBinder:
             below = Select(self.sources.fresh(f"{self.name}.select"), source, items, condition, hidden)
             name = self.sources.fresh(self.name)
             ascending = None if sort is not None or promoted is None else _ascending(scope, promoted)
-            made = TSort(name, below, gate.within, gate.names, gate.ways, sort is not None, follows=ascending)
-            return BoundQuery(replace(made, early=gate.early, resync=gate.resync, ahead=gate.ahead))
+            sorting = TSort(name, below, gate.within, gate.names, gate.ways, sort is not None, follows=ascending)
+            return BoundQuery(replace(sorting, early=gate.early, resync=gate.resync, ahead=gate.ahead))
 
         return build
 
@@ -358,12 +358,12 @@ class _SelectBinder:
         return build
 
     def _in_panes(self, scope: Scope, where: exp.Expr | None) -> Build:
-        made = PaneGrouping(self.query, scope).plan()
+        grouping = PaneGrouping(self.query, scope).plan()
 
         def build() -> BoundQuery:
-            assert made is not None
+            assert grouping is not None
             source = self._filtered(scope, *self._checked(scope, where))
-            return BoundQuery(made(self.sources.fresh(self.name), source))
+            return BoundQuery(grouping(self.sources.fresh(self.name), source))
 
         return build
 
@@ -377,13 +377,13 @@ class _SelectBinder:
     ) -> Operator:
         """Bind GROUP BY … WITHIN: a T-sort that refuses rows by the end of their group."""
         items = unchanged(scope.columns)
-        asked = columns_in(item.expression for item in (*plan.keys, *plan.aggregates))
-        own = (Item(Column(PASSED_ROWTIME), col(ROWTIME)),) if PASSED_ROWTIME in asked else ()
+        columns = columns_in(item.expression for item in (*plan.keys, *plan.aggregates))
+        own = (Item(Column(PASSED_ROWTIME), col(ROWTIME)),) if PASSED_ROWTIME in columns else ()
         below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, (*within.hidden, *own))
         return TSort(self.sources.fresh(self.name), below, within.micros, sorts=False, by_group=True, before=bool(own))
 
 
 def _ascending(scope: Scope, promoted: exp.Expr) -> exp.Expr | None:
     """Return the promoted time over the rowtime, if it ascends with it."""
-    found = scope.inlined(promoted)
-    return found if columns_in([found]) == {ROWTIME} and prove(found, scope.facts).order.direction > 0 else None
+    inlined = scope.inlined(promoted)
+    return inlined if columns_in([inlined]) == {ROWTIME} and prove(inlined, scope.facts).order.direction > 0 else None

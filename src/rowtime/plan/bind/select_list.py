@@ -51,11 +51,11 @@ def _star(scope: Scope, entry: exp.Expr) -> list[Item]:
         none = "there is no column besides the lifetime, which * leaves out"
         hint = hint_of(scope, entry) if isinstance(entry, exp.Column) else ""
         scope.refuse("R103", f"there is no stream {table} here" if table else none, entry, hint)
-    known = {column.name: column for column in scope.columns}  # a join does not keep the order of its inputs
+    by_name = {column.name: column for column in scope.columns}  # a join does not keep the order of its inputs
     return [
         Item(Column(name, fact=prove(c, scope.facts).fact), c)
         if isinstance(c, exp.Expr)
-        else Item(replace(known[c.name], name=name), col(c.name))
+        else Item(replace(by_name[c.name], name=name), col(c.name))
         for name, c in listed
     ]
 

@@ -74,7 +74,7 @@ class TopicOptions:
     def of(cls, named: Mapping[str, str]) -> TopicOptions:
         """Read the options; raises ``Refused`` (R504)."""
         options = {name.lower(): value for name, value in named.items()}
-        _needed(options, "kafka.bootstrap.servers", "OPTIONS (kafka.bootstrap.servers 'host:9092', …)")
+        _needed(options, "kafka.bootstrap.servers", "For example OPTIONS (kafka.bootstrap.servers 'host:9092', …).")
         topic = _needed(options, "topic", "OPTIONS (topic 'name', …)")
         raw, keys = options.get("value.format", "json").lower() == "raw", listed(options.get("key.columns", ""))
         if keys and ("key.column" in options or raw):

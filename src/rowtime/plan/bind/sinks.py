@@ -37,14 +37,14 @@ class SinkBinder:
 
     def pumps(self) -> list[list[CreatePump]]:
         """Return the pumps that run; pumps that share a sink are together."""
-        found: dict[str, list[CreatePump]] = {}
+        groups: dict[str, list[CreatePump]] = {}
         for name, pump in self.sources.catalog.pumps.items():
             if pump.started and not self.is_inner(pump):
                 target = pump.target.text.lower()
                 stream = None if target in self.functions else self.sources.catalog.stream(target)
                 shared = stream is not None and stream.format == "kafka"
-                found.setdefault(f"stream {target}" if shared else f"pump {name}", []).append(pump)
-        return list(found.values())
+                groups.setdefault(f"stream {target}" if shared else f"pump {name}", []).append(pump)
+        return list(groups.values())
 
     def is_inner(self, pump: CreatePump) -> bool:
         """Return True for a pump into a stream that only queries of its script read."""
@@ -71,37 +71,37 @@ class SinkBinder:
             edge = self.sources.enforcer.edge
             placed = (edge(node, PLACED, f"{pump_name(pump)}.merge") for node, pump in zip(nodes, pumps, strict=True))
             name, node = stream.name, UnionAll(self.sources.fresh(f"{stream.name}.pumps"), tuple(placed))
-        made = self.sink(f"{name}.sink", node, stream.format, (*stream.options, ("stream", stream.name)))
-        columns = [*([(made.rowtime, "TIMESTAMP")] if made.rowtime else []), *stream.columns]
-        split = partitions_of(made.format, made.options)
-        in_files = [one for one in columns if one[0] not in split]
+        sink = self.sink(f"{name}.sink", node, stream.format, (*stream.options, ("stream", stream.name)))
+        columns = [*([(sink.rowtime, "TIMESTAMP")] if sink.rowtime else []), *stream.columns]
+        split = partitions_of(sink.format, sink.options)
+        in_files = [column for column in columns if column[0] not in split]
         if wrong := [
-            *unheld(made.format, in_files, made.options, stream.required, place),
-            *no_partitions(made.format, columns, made.options, place),
+            *unheld(sink.format, in_files, sink.options, stream.required, place),
+            *no_partitions(sink.format, columns, sink.options, place),
         ]:
             raise Refused(*wrong)
-        return fitting(made, place, stream.required)
+        return fitting(sink, place, stream.required)
 
     def _one_stream(self, stream: StreamDef, place: Place) -> None:
         """Refuse (R546) a second stream with the same topic: their rows would not be in one order."""
         given: Mapping[str, str] = {name.lower(): value for name, value in stream.options}
         topic = given.get("kafka.bootstrap.servers", ""), given.get("topic", "")
-        other = self.topics.setdefault(topic, stream.name)
-        if other != stream.name:
-            what = f"pumps write into {other} and into {stream.name}, and both are the topic {topic[1]}"
-            raise refuse("R546", what, f"Let both pumps write into {other}: then their rows are in one order.", place)
+        first = self.topics.setdefault(topic, stream.name)
+        if first != stream.name:
+            what = f"pumps write into {first} and into {stream.name}, and both are the topic {topic[1]}"
+            raise refuse("R546", what, f"Let both pumps write into {first}: then their rows are in one order.", place)
 
     def sink(self, name: str, node: Operator, kind: str, options: Options) -> Sink:
         """Return a sink for the rows of an operator, in stream order if that matters. Raises ``Refused`` (R133)."""
         node = as_rows(self.sources.fresh, node, name)
-        asked = dict(options).get("ordered", "").lower()
-        ordered = asked != "false" and (asked == "true" or not _is_set(kind, options, node))
+        choice = dict(options).get("ordered", "").lower()
+        ordered = choice != "false" and (choice == "true" or not _is_set(kind, options, node))
         rowtime = dict(options).get("rowtime.column", "rowtime")
         if rowtime and rowtime.lower() in {column.lower() for column in node.emits().names}:
             hint = "Rename it, or set OPTIONS (rowtime.column 'other'), or '' for none."
             raise refuse("R133", f"the result has a column {rowtime}, and ROWTIME would be written to it", hint)
-        made = Sink(self.sources.fresh(name), node, kind, options, ordered, rowtime)
-        return cast("Sink", self.sources.enforced(made, name))
+        sink = Sink(self.sources.fresh(name), node, kind, options, ordered, rowtime)
+        return cast("Sink", self.sources.enforced(sink, name))
 
 
 def _is_set(kind: str, options: Options, node: Operator) -> bool:

@@ -139,15 +139,15 @@ class Sources:
             return self._rejected(binder, item, name.removesuffix(".rejected")), {}
         now = item.args.get("now")
         self.starts.note(self.catalog, name, place_of(binder.text, now or item), now=now is not None)
-        found = self.named(binder, name, item)
-        return found.node, found.lineage
+        source = self.named(binder, name, item)
+        return source.node, source.lineage
 
     def named(self, binder: Binder, name: str, item: exp.Expr) -> BoundQuery:
         """Return the query or stream behind a name, bound once."""
         if name in self.bound:
             return self.bound[name]
         if name in self.open:
-            raise refuse_at(binder.text, item, "R123", f"{name} is defined by itself")
+            raise refuse_at(binder.text, item, "R123", f"the definition of {name} refers to itself")
         if name in self.catalog.tables:
             raise refuse_at(binder.text, item, "R124", f"{name} is a table; a table cannot be read as a stream")
         self.open.append(name)
@@ -258,10 +258,10 @@ class Sources:
             definition, order = order_of(stream.name, name, kind, text)
             within, rows = tolerance(definition)
             check = self.fresh(f"{stream.name}.{name}")
-            known = Column(name, kind, declared(definition))
+            column = Column(name, kind, declared(definition))
             more = number < len(stream.orders)
             way = not order.ascending, order.strict
-            node = Ordered(check, node, col(name), *way, known, within, rows, gate, gate is not None and more, more)
+            node = Ordered(check, node, col(name), *way, column, within, rows, gate, gate is not None and more, more)
             lineage[name] = mark_of(check)
         return BoundQuery(node, lineage)
 
@@ -315,8 +315,8 @@ class Sources:
     def _rejected(self, binder: Binder, item: exp.Table, name: str) -> Operator:
         key = f"{OURS}rejected {name}"
         pump = self.catalog.pumps.get(name)
-        other = name in self.catalog.views or self.catalog.stream(name) is not None
-        if key not in self.bound and pump is not None and not other:
+        defined = name in self.catalog.views or self.catalog.stream(name) is not None
+        if key not in self.bound and pump is not None and not defined:
             node = self.pump(binder, pump).node
             self.bound[key] = BoundQuery(refused_by_pump(self.fresh, node, name, place_of(binder.text, item)))
         if key not in self.bound:
@@ -371,10 +371,10 @@ def _importing(sources: Sources, binder: Binder, source: Stream, shape: EventSha
 
 def _lender(sources: Sources, binder: Binder, name: str, shape: EventShape) -> EventStream:
     """Return the stream whose bounds are imported."""
-    other = shape.imports or ""
-    found = None if other in sources.catalog.views else sources.catalog.stream(other)
-    if found is None or found.shape is None or found.shape.imports is not None:
-        what = f"{name} has BOUND FROM {other}, which is not a stream with an EVENT SHAPE and bounds of its own"
+    lender = shape.imports or ""
+    definition = None if lender in sources.catalog.views else sources.catalog.stream(lender)
+    if definition is None or definition.shape is None or definition.shape.imports is not None:
+        what = f"{name} has BOUND FROM {lender}, which is not a stream with an EVENT SHAPE and bounds of its own"
         raise refuse("R199", what, "Name the stream whose writers send bounds, or that generates them.", Place(1, 1))
-    node = sources.named(binder, other, exp.to_table(other)).node
+    node = sources.named(binder, lender, exp.to_table(lender)).node
     return cast("EventStream", node)  # it has a shape, and does not import bounds

@@ -38,7 +38,9 @@ class _Window:
 
     def call(self, edge: str = "") -> exp.Expr:
         name = f"{self.kind}_{edge.upper()}" if edge else self.kind
-        call = exp.Anonymous(this=name, expressions=[self.time.copy(), *(one.copy() for one in self.arguments)])
+        call = exp.Anonymous(
+            this=name, expressions=[self.time.copy(), *(argument.copy() for argument in self.arguments)]
+        )
         later = self.kind == "SESSION" and edge in ("end", "rowtime")
         return exp.Sub(this=call, expression=of_micros(1)) if later else call
 
@@ -61,18 +63,18 @@ def without_spark_windows(query: exp.Select, text: str) -> exp.Select:
     for node in list(_own(query)):
         if node.find_ancestor(exp.Group) is None:
             # Names of the select list are known behind it alone; in it, they may be columns of the input.
-            found = (named if node.find_ancestor(*_BEHIND) else grouped).replacement(node)
-            if found is not None:
-                _put(node, *found)
+            replacement = (named if node.find_ancestor(*_BEHIND) else grouped).replacement(node)
+            if replacement is not None:
+                _put(node, *replacement)
     return query
 
 
 def _grouped(query: exp.Select, text: str) -> dict[str, _Window]:
     """Replace the windows in GROUP BY; return them by the name of their column, ``window`` or ``session_window``."""
     group = query.args.get("group")
-    found: dict[str, _Window] = {}
+    windows: dict[str, _Window] = {}
     if group is None:
-        return found
+        return windows
     for node in list(group.expressions):
         key = node.this if isinstance(node, Within) else node
         key.replace(_selected(query, key).copy())
@@ -81,11 +83,11 @@ def _grouped(query: exp.Select, text: str) -> dict[str, _Window]:
         if isinstance(call.parent, exp.Dot) and call.parent.expression.name.lower() in _EDGES:
             _put(call.parent, window.call(call.parent.expression.name.lower()), "")
             continue
-        if found.setdefault(_name(call), window) != window:
+        if windows.setdefault(_name(call), window) != window:
             hint = f"Group by the longer one in a query around it, GROUP BY {call.name}(start, '1 hour')."
             raise refuse_at(text, call, "R113", f"GROUP BY has two of {call.name}", hint)
         _put(call, window.call(), "")
-    return found
+    return windows
 
 
 def _selected(query: exp.Select, key: exp.Expr) -> exp.Expr:
@@ -93,15 +95,17 @@ def _selected(query: exp.Select, key: exp.Expr) -> exp.Expr:
     if isinstance(key, exp.Literal) and not key.is_string and key.name.isdigit():
         return query.expressions[int(key.name) - 1].unalias() if 0 < int(key.name) <= len(query.expressions) else key
     if isinstance(key, exp.Column) and not key.table:
-        named = (one.this for one in query.expressions if _is_window(one) and one.alias.lower() == key.name.lower())
+        named = (
+            entry.this for entry in query.expressions if _is_window(entry) and entry.alias.lower() == key.name.lower()
+        )
         return next(named, key)
     return key
 
 
 def _named(query: exp.Select, windows: Mapping[str, _Window], text: str) -> dict[str, _Window]:
     """Return the windows by the names that the select list gives them."""
-    found = ((e.alias.lower(), _window_of(e.this, text)) for e in query.expressions if _is_window(e))
-    return {name: window for name, window in found if window in windows.values()}
+    entries = ((e.alias.lower(), _window_of(e.this, text)) for e in query.expressions if _is_window(e))
+    return {name: window for name, window in entries if window in windows.values()}
 
 
 @dataclass(frozen=True)

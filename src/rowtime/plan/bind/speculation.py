@@ -37,31 +37,31 @@ def _leaves(node: Operator) -> tuple[Operator, ...]:
 
     If two of these read one stream, return the streams themselves, so that an item is one change.
     """
-    found = tuple(_placed(node))
-    streams = [one for leaf in found for one in _streams(leaf)]
-    known = {one.name: one for one in streams}
-    return found if len(known) == len(streams) else tuple(known.values())
+    leaves = tuple(_placed(node))
+    streams = [stream for leaf in leaves for stream in _streams(leaf)]
+    by_name = {stream.name: stream for stream in streams}
+    return leaves if len(by_name) == len(streams) else tuple(by_name.values())
 
 
 def _streams(node: Operator) -> Iterator[Operator]:
     """Yield the event streams below: the operators that turn rows into events."""
-    below = {one.name: one for one in node.inputs if is_lifetimes(one)}
+    below = {child.name: child for child in node.inputs if is_lifetimes(child)}
     if not below:
         yield node
-    for one in below.values():
-        yield from _streams(one)
+    for child in below.values():
+        yield from _streams(child)
 
 
 def _placed(node: Operator) -> Iterable[Operator]:
     placed = node.emits().placed and not tells_times(node)
-    found = (node,) if placed else tuple(leaf for one in node.inputs for leaf in _placed(one))
-    return {leaf.name: leaf for leaf in found}.values()
+    leaves = (node,) if placed else tuple(leaf for child in node.inputs for leaf in _placed(child))
+    return {leaf.name: leaf for leaf in leaves}.values()
 
 
 def _below_others(node: Operator) -> frozenset[str]:
     """Return the names of operators below one that keeps versions."""
-    above = [one for one in walk(node) if one.keeps_versions]
-    return frozenset(one.name for keeping in above for below in keeping.inputs for one in walk(below))
+    above = [part for part in walk(node) if part.keeps_versions]
+    return frozenset(part.name for keeping in above for below in keeping.inputs for part in walk(below))
 
 
 @dataclass
@@ -76,7 +76,9 @@ class _Speculation:
 
     def __post_init__(self) -> None:
         changes = [EmitChanges(self._fresh("changes"), leaf, CHANGED) for leaf in self.leaves]
-        tagged = [self._tagged(number, one) for number, one in enumerate(changes)] if len(changes) > 1 else changes
+        tagged = (
+            [self._tagged(number, change) for number, change in enumerate(changes)] if len(changes) > 1 else changes
+        )
         whole = UnionAll(self._fresh("union"), tuple(tagged)) if len(changes) > 1 else tagged[0]
         self.merged = self.sources.enforcer.edge(whole, COUNTED, f"{self.name}.merge")
 
@@ -92,8 +94,8 @@ class _Speculation:
     def _versions(self, node: Operator) -> Operator:
         if node in self.leaves:
             return self._numbered(node)
-        made = node.on_versions([self.versions(one) for one in node.inputs])
-        return made.beneath_keeping() if node.name in self.inner else made
+        versioned = node.on_versions([self.versions(child) for child in node.inputs])
+        return versioned.beneath_keeping() if node.name in self.inner else versioned
 
     def _numbered(self, leaf: Operator) -> Operator:
         """Return the versions of one stream among the merged ones."""
@@ -111,9 +113,9 @@ class _Speculation:
         times = unchanged(changes.emits().columns[1 : len(CHANGED)])
         payload = [
             Item(Column(name, column.type), col(column.name) if mine else null_of(column.type))
-            for other, leaf in enumerate(self.leaves)
-            for mine in [other == number]
-            for name, column in zip(self._names(other), leaf.emits().columns, strict=True)
+            for index, leaf in enumerate(self.leaves)
+            for mine in [index == number]
+            for name, column in zip(self._names(index), leaf.emits().columns, strict=True)
         ]
         tag = Item(Column(OF_INPUT, "INT"), exp.Literal.number(number))
         return Select(self._fresh("tagged"), changes, (*times, tag, *payload))

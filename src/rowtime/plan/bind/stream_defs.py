@@ -93,15 +93,15 @@ def demands_of(stream: StreamDef) -> tuple[exp.Expr, ...]:
 
 def checks_of(stream: StreamDef) -> tuple[exp.Expr, ...]:
     """Return the conditions of CHECK, over the stream's columns. Raises ``Refused`` (R102, R103)."""
-    known = {name.lower(): name for name, _ in stream.columns}
+    names = {name.lower(): name for name, _ in stream.columns}
     checks: list[exp.Expr] = []
     for text in stream.checks:
         check = parse_expression(text)
         for column in list(check.find_all(exp.Column)):
-            if column.name.lower() not in known:
-                hint = suggestion(column.name, known.values())
+            if column.name.lower() not in names:
+                hint = suggestion(column.name, names.values())
                 raise refuse("R103", f"CHECK ({text}): {stream.name} has no column {column.name}", hint)
-            column.replace(col(known[column.name.lower()]))
+            column.replace(col(names[column.name.lower()]))
         if not is_plain(check):
             raise refuse("R102", f"CHECK ({text}) must depend on the columns of one row only")
         checks.append(check)
@@ -128,9 +128,9 @@ def stream_of(statement: CreateStream) -> StreamDef:
         event = replace(event, beyond=early)
     name, shape = statement.name.text.lower(), _shape(statement, columns, early)
     guard = (None if shape else early, resync, ahead)
-    made = StreamDef(name, columns, kind, statement.options, idle, required, checks, orders, *guard, event, shape)
+    definition = StreamDef(name, columns, kind, statement.options, idle, required, checks, orders, *guard, event, shape)
     places = {"": statement.name.place, **{column.name: column.place for column in statement.columns}}
-    return replace(made, places=places)
+    return replace(definition, places=places)
 
 
 def duration(interval: exp.Expr | None, word: str, place: Place) -> int | None:
@@ -164,13 +164,13 @@ def _shape(statement: CreateStream, columns: Sequence[tuple[str, str]], early: i
         if given is not None:
             what = f"{words} together with EVENT SHAPE is not supported yet"
             raise refuse("R190", what, "Leave one of the two out.", statement.name.place)
-    known = {name.lower(): name for name in names}
+    spelled = {name.lower(): name for name in names}
     for name in statement.shape.columns:
-        if name.lower() not in known:
+        if name.lower() not in spelled:
             what = f"the event shape names a column {name}, which {statement.name.text} does not have"
             raise refuse("R103", what, suggestion(name, names), statement.name.place)
     start, stop, by = (
-        name and known[name.lower()] for name in (statement.shape.start, statement.shape.stop, statement.shape.by)
+        name and spelled[name.lower()] for name in (statement.shape.start, statement.shape.stop, statement.shape.by)
     )
     imports = statement.shape.imports and statement.shape.imports.lower()
     shape = replace(statement.shape, start=start or "", stop=stop, by=by, imports=imports, beyond=early)
@@ -243,9 +243,9 @@ def stored_stream(name: str, stored: Mapping[str, Any], variables: Mapping[str, 
     )
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def suggestion(name: str, candidates: Iterable[str]) -> str:
     """Return a hint with the nearest known name, or with all of them."""
-    names = list(known)
+    names = list(candidates)
     near = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1)
     if near:
         return f"Did you mean {near[0]}?"

@@ -34,7 +34,7 @@ def fields_in(kind: exp.DataType | None) -> list[tuple[str, exp.DataType]]:
     """Return the fields of a struct; none for another type."""
     if kind is None or kind.this is not exp.DataType.Type.STRUCT:
         return []
-    return [(one.name, one.args["kind"]) for one in kind.expressions if isinstance(one, exp.ColumnDef)]
+    return [(field.name, field.args["kind"]) for field in kind.expressions if isinstance(field, exp.ColumnDef)]
 
 
 def missing_fields(bound: exp.Expr, columns: Sequence[Column]) -> Iterator[Missing]:
@@ -45,9 +45,9 @@ def missing_fields(bound: exp.Expr, columns: Sequence[Column]) -> Iterator[Missi
     declared = {column.name: column.type for column in columns if column.type}
     for dot in bound.find_all(exp.Dot):
         if not dot.find_ancestor(exp.Lambda) and isinstance(dot.expression, exp.Identifier):
-            found = _missing(_type_of(dot.this, declared), dot)
-            if found is not None:
-                yield found
+            field = _missing(_type_of(dot.this, declared), dot)
+            if field is not None:
+                yield field
 
 
 def _missing(kind: exp.DataType | None, dot: exp.Dot) -> Missing | None:
@@ -87,8 +87,8 @@ def _type_of(node: exp.Expr, declared: dict[str, str]) -> exp.DataType | None:
 def _element(kind: exp.DataType | None) -> exp.DataType | None:
     if kind is None or kind.this not in (_Type.ARRAY, _Type.MAP) or not kind.expressions:
         return None
-    found: exp.DataType = kind.expressions[-1]
-    return found
+    element: exp.DataType = kind.expressions[-1]
+    return element
 
 
 def _field(kind: exp.DataType | None, name: str) -> exp.DataType | None:

@@ -57,8 +57,8 @@ def _field(path: Sequence[str]) -> exp.Expr:
     return unlocated(parse_expression(".".join(f"`{name.replace('`', '``')}`" for name in path)))
 
 
-def _located(made: exp.Expr, entry: exp.Column) -> exp.Expr:
-    found = next((part.meta for part in entry.walk() if part.meta.get("start") is not None), {})
-    for part in made.find_all(exp.Identifier):
-        part.meta.update(found)
-    return made
+def _located(expression: exp.Expr, entry: exp.Column) -> exp.Expr:
+    meta = next((part.meta for part in entry.walk() if part.meta.get("start") is not None), {})
+    for part in expression.find_all(exp.Identifier):
+        part.meta.update(meta)
+    return expression

@@ -31,8 +31,8 @@ from rowtime.sql.places import refuse_at
 
 def has_subqueries(query: exp.Select) -> bool:
     """Return True if a query has a sub-query in its WHERE, in ON of an inner join or in its select list."""
-    asked = (*query.expressions, *_where(query), *(part for _, part in _of_joins(query)))
-    return any(part.find(exp.Query) is not None for part in asked)
+    parts = (*query.expressions, *_where(query), *(part for _, part in _of_joins(query)))
+    return any(part.find(exp.Query) is not None for part in parts)
 
 
 def has_group_subqueries(query: exp.Select) -> bool:
@@ -60,13 +60,13 @@ class Subqueries:
         """
         if self.query.args.get("from_") is None:
             return self.query
-        made, values = _with_where(self.query), TableValues(self.text, self._fresh, self.joins)
-        for part in (*_where(made), *made.expressions):
+        rewritten, values = _with_where(self.query), TableValues(self.text, self._fresh, self.joins)
+        for part in (*_where(rewritten), *rewritten.expressions):
             for node in [*part.find_all(exp.Query)]:
                 if not isinstance(node, exp.Subquery) and _stands(node, part):
                     in_one_select(node, self.tables)
-        conditions = [exp.Paren(this=part.copy()) for part in _where(made) if not self._filters(part)]
-        for part in (*conditions, *(() if _groups(made) else made.expressions)):
+        conditions = [exp.Paren(this=part.copy()) for part in _where(rewritten) if not self._filters(part)]
+        for part in (*conditions, *(() if _groups(rewritten) else rewritten.expressions)):
             for node in [*part.find_all(exp.In, exp.Exists)]:
                 inner = _query(node)
                 if inner is not None and self._is_test(node, inner, part):
@@ -78,9 +78,11 @@ class Subqueries:
         if not (source := self.query.args["from_"].this).alias_or_name:
             what = "what is compared with a sub-query has no name"
             raise refuse_at(self.text, source, "R151", what, "Give each input a name of its own with AS.")
-        made.set("where", exp.Where(this=exp.and_(*(one.this for one in conditions))) if conditions else None)
-        made.set("joins", [*(made.args.get("joins") or []), *self.joins])
-        return made
+        rewritten.set(
+            "where", exp.Where(this=exp.and_(*(condition.this for condition in conditions))) if conditions else None
+        )
+        rewritten.set("joins", [*(rewritten.args.get("joins") or []), *self.joins])
+        return rewritten
 
     def outside(self, node: exp.Expr) -> list[exp.Column]:
         """Return the columns in a sub-query that belong to this query."""
@@ -144,7 +146,7 @@ class Subqueries:
 
     def _fresh(self, word: str) -> str:
         """Return a name for a join input that no other input has."""
-        taken = {one.alias_or_name.lower() for one in self.query.find_all(exp.Table, exp.Subquery)}
+        taken = {table.alias_or_name.lower() for table in self.query.find_all(exp.Table, exp.Subquery)}
         taken |= {join.this.alias_or_name.lower() for join in self.joins}
         return next(f"{word}{n}" for n in range(1, len(taken) + 2) if f"{word}{n}" not in taken)
 
@@ -161,16 +163,16 @@ def _of_joins(query: exp.Select) -> list[tuple[exp.Join, exp.Expr]]:
 
 def _with_where(query: exp.Select) -> exp.Select:
     """Return the query with the sub-queries of inner joins moved to WHERE."""
-    made = query.copy()
-    for join in {id(join): join for join, part in _of_joins(made) if part.find(exp.Query)}.values():
+    copied = query.copy()
+    for join in {id(join): join for join, part in _of_joins(copied) if part.find(exp.Query)}.values():
         parts = conjuncts_of(join.args["on"])
         stay = [exp.paren(part.copy()) for part in parts if not part.find(exp.Query)]
         moved = [exp.paren(part.copy()) for part in parts if part.find(exp.Query)]
         join.set("on", exp.and_(*stay) if stay else exp.true())
-        where = made.args.get("where")
+        where = copied.args.get("where")
         kept = [exp.paren(where.this.copy())] if where else []
-        made.set("where", exp.Where(this=exp.and_(*kept, *moved)))
-    return made
+        copied.set("where", exp.Where(this=exp.and_(*kept, *moved)))
+    return copied
 
 
 def _groups(query: exp.Select) -> bool:
@@ -205,10 +207,10 @@ def _values(part: exp.Expr) -> Iterator[exp.Subquery]:
 
 def _equal(values: Sequence[exp.Expr], columns: Sequence[exp.Expr], *, negated: bool) -> list[exp.Expr]:
     """Return equalities of values with columns; ``negated``: also true if they may be equal, because one is NULL."""
-    found: list[exp.Expr] = []
+    conditions: list[exp.Expr] = []
     for value, column in zip(values, columns, strict=True):
-        one = value.copy() if isinstance(value, exp.Column) else exp.paren(value.copy())
-        same: exp.Expr = exp.EQ(this=one, expression=column)
+        copied = value.copy() if isinstance(value, exp.Column) else exp.paren(value.copy())
+        same: exp.Expr = exp.EQ(this=copied, expression=column)
         unknown = exp.Is(this=exp.paren(same.copy()), expression=exp.null())
-        found.append(exp.paren(exp.or_(same, unknown)) if negated else same)
-    return found
+        conditions.append(exp.paren(exp.or_(same, unknown)) if negated else same)
+    return conditions

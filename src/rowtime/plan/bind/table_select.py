@@ -29,7 +29,7 @@ class TableSelectBinder:
         assert table is not None
         check_unchanging(text, table, source)
         rows = From.one(table, source.alias_or_name, {})
-        inputs = tuple(replace(one, rowtime="") for one in rows.inputs)
+        inputs = tuple(replace(source_of, rowtime="") for source_of in rows.inputs)
         self.scope = Scope(text, replace(rows, inputs=inputs))
 
     def bind(self) -> From:
@@ -56,8 +56,8 @@ class TableSelectBinder:
         once = self.item.meta.get("once")
         name = self.sources.fresh(self.name)
         node = TableSelect(name, scope.input, tuple(values), condition, tuple(keys), having, grouped, once)
-        found = From.one(node, self.item.alias, {})
-        return replace(found, inputs=tuple(replace(one, rowtime="", hidden=True) for one in found.inputs))
+        source = From.one(node, self.item.alias, {})
+        return replace(source, inputs=tuple(replace(part, rowtime="", hidden=True) for part in source.inputs))
 
     def _bound(self, node: exp.Expr) -> exp.Expr:
         refuse_outside(self.scope, node)
@@ -80,4 +80,4 @@ def _loose(value: exp.Expr, keys: Sequence[exp.Expr]) -> exp.Expr | None:
         return None
     if isinstance(value, exp.Column):
         return value
-    return next((found for part in value.iter_expressions() if (found := _loose(part, keys)) is not None), None)
+    return next((loose for part in value.iter_expressions() if (loose := _loose(part, keys)) is not None), None)

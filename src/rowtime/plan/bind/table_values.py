@@ -66,10 +66,10 @@ class TableValues:
             return placed(exp.paren(_some(count)), node)
         value = node.this
         [column] = listed_for(inner, [value], node)
-        count, known = self._aggregates(inner, pairs, [every, exp.Count(this=column.copy())])
+        count, known_count = self._aggregates(inner, pairs, [every, exp.Count(this=column.copy())])
         [equal] = self._aggregates(inner, [*pairs, (column, exp.paren(value.copy()))], [every])
         is_null = exp.Is(this=exp.paren(value.copy()), expression=exp.null())
-        unknown = exp.or_(is_null, exp.GT(this=count.copy(), expression=known))
+        unknown = exp.or_(is_null, exp.GT(this=count.copy(), expression=known_count))
         cases = [
             exp.If(this=_some(equal), true=exp.true()),
             exp.If(this=exp.and_(_some(count), unknown), true=exp.cast(exp.null(), "BOOLEAN")),
@@ -78,10 +78,12 @@ class TableValues:
 
     def _pairs(self, inner: Inner) -> list[Pair]:
         """Return the sub-query's conditions on the outer row: equalities."""
-        found = []
+        copies = []
         for part in inner.correlated:
             sides = [(part.this, part.expression), (part.expression, part.this)] if isinstance(part, exp.EQ) else []
-            pair = next((one for one in sides if inner.owns(one[0]) and not inner.asks(one[1])), None)
+            pair = next(
+                (candidate for candidate in sides if inner.owns(candidate[0]) and not inner.asks(candidate[1])), None
+            )
             if pair is None:
                 what = "a sub-query that is used as a value can compare with the outer row by equality only"
                 raise refuse_at(
@@ -91,16 +93,16 @@ class TableValues:
                     what,
                     f"Write WHERE {inner.alias}.k = s.k, with one column from each query.",
                 )
-            found.append((pair[0].copy(), pair[1].copy()))
-        return found
+            copies.append((pair[0].copy(), pair[1].copy()))
+        return copies
 
     def _join(self, source: exp.Subquery, keys: Sequence[exp.Expr], pairs: Sequence[Pair]) -> None:
-        tests = [exp.EQ(this=other.copy(), expression=key.copy()) for key, (_, other) in zip(keys, pairs, strict=True)]
+        tests = [exp.EQ(this=outer.copy(), expression=key.copy()) for key, (_, outer) in zip(keys, pairs, strict=True)]
         self.joins.append(exp.Join(this=source, side="LEFT", on=exp.and_(*tests) if tests else exp.true()))
 
     def _aggregates(self, inner: Inner, pairs: Sequence[Pair], calls: Sequence[exp.Expr]) -> list[exp.Expr]:
         """Return aggregates of the rows that belong to an outer row; without rows, COUNT is 0 and others are NULL."""
-        derived, found = inner.derived(self.fresh("value")), []
+        derived, values = inner.derived(self.fresh("value")), []
         keys = [derived.column(mine) for mine, _ in pairs]
         derived.group = [mine.copy() for mine, _ in pairs]
         for call in calls:
@@ -110,9 +112,9 @@ class TableValues:
                 raise refuse_at(self.text, call, "R190", what, "Use COUNT, SUM, AVG, MIN or MAX.")
             column = derived.column(call)
             zero = [exp.Literal.number(0)]
-            found.append(exp.Coalesce(this=column, expressions=zero) if name in _ZERO else column)
+            values.append(exp.Coalesce(this=column, expressions=zero) if name in _ZERO else column)
         self._join(derived.subquery(None), keys, pairs)
-        return found
+        return values
 
 
 def _some(count: exp.Expr) -> exp.Expr:

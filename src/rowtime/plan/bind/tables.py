@@ -91,16 +91,18 @@ class Tables:
         query = item.this if isinstance(item, exp.Subquery) else self._view(item)
         if not isinstance(query, exp.Query):
             return None
-        made = exp.Subquery(this=query.copy())
+        subquery = exp.Subquery(this=query.copy())
         for _ in range(_MOST_VIEWS):
-            viewed = next(((one, view) for one in self._read(made) if (view := self._view(one)) is not None), None)
+            viewed = next(
+                ((part, view) for part in self._read(subquery) if (view := self._view(part)) is not None), None
+            )
             if viewed is None:
                 break
             viewed[0].replace(_named(viewed[1], viewed[0]))
-        streams = any(one.args.get(word) for one in made.find_all(exp.Query) for word in ("stream", *_OF_STREAMS))
-        found = [*self._read(made)]
-        static = bool(found) and not streams and all(self._statement(one) is not None for one in found)
-        return made.this if static else None
+        streams = any(part.args.get(word) for part in subquery.find_all(exp.Query) for word in ("stream", *_OF_STREAMS))
+        names = [*self._read(subquery)]
+        static = bool(names) and not streams and all(self._statement(part) is not None for part in names)
+        return subquery.this if static else None
 
     def _view(self, item: exp.Expr) -> exp.Expr | None:
         """Return the query of a view, with the names of its columns, if it might be one of tables."""
@@ -123,12 +125,12 @@ class Tables:
 
     def _computed(self, item: exp.Expr, query: exp.Expr) -> Operator:
         """Return the operator of a query over tables. Raises ``Refused``."""
-        made, tables, schema = query.copy(), list[Operator](), dict[str, Any]()
-        for select in made.find_all(exp.Select):
+        copied, tables, schema = query.copy(), list[Operator](), dict[str, Any]()
+        for select in copied.find_all(exp.Select):
             sources = [select.args.get("from_"), *(select.args.get("joins") or [])]
-            for source in [one.this for one in sources if one is not None]:
+            for source in [join_source.this for join_source in sources if join_source is not None]:
                 without_schema(select, source)
-        for read in [*self._read(made)]:
+        for read in [*self._read(copied)]:
             table = self.static(read)
             assert table is not None
             check_unchanging(self.text, table, read)
@@ -140,10 +142,10 @@ class Tables:
                 read.set("alias", exp.TableAlias(this=exp.to_identifier(read.name, quoted=True)))
             read.set("this", exp.to_identifier(name))
             read.set("db", None)
-        names = self._names(item, made, schema)
+        names = self._names(item, copied, schema)
         self._check(query)
         alias = exp.TableAlias(this=exp.to_identifier("computed"), columns=[_quoted(name) for name in names])
-        whole = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=made, alias=alias)))
+        whole = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=copied, alias=alias)))
         key = f"{OURS}query {to_rowtime(whole)}"
         if key not in self.sources.bound:
             name = self.sources.fresh(f"{tables[0].name}.query")
@@ -165,15 +167,15 @@ class Tables:
     def _names(self, item: exp.Expr, query: exp.Expr, schema: dict[str, Any]) -> list[str]:
         """Return the names of the columns. Raises ``Refused`` (R103) if a column is not there."""
         try:
-            found = qualify(query.copy(), dialect=Rowtime, schema=schema, quote_identifiers=False)
+            qualified = qualify(query.copy(), dialect=Rowtime, schema=schema, quote_identifiers=False)
         except OptimizeError as wrong:
             what = str(wrong).partition(" Line:")[0].rstrip(".")
-            known = ", ".join(dict.fromkeys(name for columns in schema.values() for name in columns))
-            raise refuse_at(self.text, item, "R103", what, f"There are: {known}.") from wrong
+            listed = ", ".join(dict.fromkeys(name for columns in schema.values() for name in columns))
+            raise refuse_at(self.text, item, "R103", what, f"There are: {listed}.") from wrong
         except SqlglotError as wrong:
             raise refuse_at(self.text, item, "R190", f"this query of tables is not understood: {wrong}") from wrong
-        assert isinstance(found, exp.Query)
-        names = list(found.named_selects)
+        assert isinstance(qualified, exp.Query)
+        names = list(qualified.named_selects)
         if twice := next((name for name in names if names.count(name) > 1), None):
             hint = "Give one of them another name with AS."
             raise refuse_at(self.text, item, "R119", f"the query has two columns {twice}", hint)

@@ -33,10 +33,10 @@ def distinct_union(query: exp.Union, names_of: Callable[[exp.Expr], Sequence[str
     order = inner.args.pop("order", None)
     for around in (*_AROUND, "distinct"):
         inner.set(around, None)
-    made = _select([_column(name) for name in names_of(inner)], inner, order)
-    made.set("distinct", exp.Distinct())
-    made.set("unbounded_state", query.args.get("unbounded_state"))
-    return made
+    select = _select([_column(name) for name in names_of(inner)], inner, order)
+    select.set("distinct", exp.Distinct())
+    select.set("unbounded_state", query.args.get("unbounded_state"))
+    return select
 
 
 def sorted_union(query: exp.Union, text: str, names_of: Callable[[exp.Expr], Sequence[str]]) -> exp.Select:
@@ -78,18 +78,18 @@ def _select(entries: Sequence[exp.Expr], inner: exp.Expr, order: exp.Expr | None
 
 
 def _column(name: str, at: exp.Expr | None = None) -> exp.Column:
-    found = col(name)
+    column = col(name)
     if at is not None:
-        found.meta.update(next((part.meta for part in at.walk() if part.meta), {}))
-    return found
+        column.meta.update(next((part.meta for part in at.walk() if part.meta), {}))
+    return column
 
 
 def common(parts: Sequence[BoundQuery]) -> Mapping[str, exp.Expr]:
     """Return the columns that are the same function of the rowtime in all inputs, and so in the union."""
     names = [part.node.emits().names for part in parts]
-    found = {}
+    lineage = {}
     for place, name in enumerate(names[0]):
         ways = [part.lineage.get(own[place]) for part, own in zip(parts, names, strict=True)]
         if ways[0] is not None and columns_in([ways[0]]) == {ROWTIME} and all(way == ways[0] for way in ways):
-            found[name] = ways[0]
-    return found
+            lineage[name] = ways[0]
+    return lineage

@@ -66,10 +66,10 @@ def wants_of(call: exp.Expr, frame: Frame, by: exp.Expr | None, *, lists: bool =
     if lists and isinstance(call, exp.ArrayAgg) and not isinstance(call.this, exp.Order):
         argument = _if(condition, call.this)
         return Wants((Want(Listed(), argument, frame, exp.ArrayAgg(this=argument.copy())),))
-    made = _aggregate(call, condition, frame)
-    if made is None:
+    aggregate = _aggregate(call, condition, frame)
+    if aggregate is None:
         raise _unknown(call)
-    return made
+    return aggregate
 
 
 def _unknown(call: exp.Expr) -> NoWindow:
@@ -151,9 +151,9 @@ def _distinct(call: exp.Expr, condition: exp.Expr | None, frame: Frame) -> Wants
     if isinstance(call, exp.Min | exp.Max) and len(values) == 1:
         plain = call.copy()
         plain.set("this", values[0].copy())
-        made = _aggregate(plain, condition, frame)
-        assert made is not None
-        return made
+        aggregate = _aggregate(plain, condition, frame)
+        assert aggregate is not None
+        return aggregate
     if not isinstance(call, exp.Count) or len(values) != 1:
         hint = (
             "COUNT(DISTINCT value) is supported. Combine several values into one: COUNT(DISTINCT CONCAT_WS('|', a, b))."
@@ -225,9 +225,9 @@ def _lag(call: exp.Lag, frame: Frame, *, ignore: bool) -> Wants:
         return Wants((want,))
     [count] = _counted(call.this if ignore else ONE, want.frame).wants
 
-    def value(found: exp.Expr, present: exp.Expr) -> exp.Expr:
+    def value(earlier: exp.Expr, present: exp.Expr) -> exp.Expr:
         enough_came = exp.GTE(this=present, expression=exp.Literal.number(enough))
-        return exp.paren(exp.Case(ifs=[exp.If(this=enough_came, true=found)], default=default.copy()))
+        return exp.paren(exp.Case(ifs=[exp.If(this=enough_came, true=earlier)], default=default.copy()))
 
     return Wants((want, count), value)
 

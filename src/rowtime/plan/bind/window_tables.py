@@ -52,10 +52,10 @@ class WindowTable:
             raise Refused(*scope.problems)
         at = scope.inlined(time)
         # The time follows the rowtime, or a mark that never goes back.
-        known = follows(at) and order_of(at, scope.facts if is_value(at) else marks_of(scope.input)).direction > 0
-        lineage = {**scope.source.lineage, **(spans.lineage(NAMES, at) if known else {})}
+        ascends = follows(at) and order_of(at, scope.facts if is_value(at) else marks_of(scope.input)).direction > 0
+        lineage = {**scope.source.lineage, **(spans.lineage(NAMES, at) if ascends else {})}
         value = scope.computed(time)
-        gate = not (known and is_value(at)) and not _ordered(scope, time)
+        gate = not (ascends and is_value(at)) and not _ordered(scope, time)
         source = scope.input
         name = self.binder.sources.fresh(self.name if gate else f"{self.name}.{self.function.lower()}")
         return BoundQuery(windows_of(name, source, spans, value, NAMES, gate=gate), lineage)
@@ -66,12 +66,12 @@ class WindowTable:
         if not any(isinstance(node, exp.Kwarg) for node in given):
             return list(given)
         names = _PARAMETERS[self.function]
-        found = {node.this.name.upper(): node.expression for node in given if isinstance(node, exp.Kwarg)}
-        strange = [name for name in found if name not in names]
-        if strange or len(found) < len(given):
+        named = {node.this.name.upper(): node.expression for node in given if isinstance(node, exp.Kwarg)}
+        strange = [name for name in named if name not in names]
+        if strange or len(named) < len(given):
             what = f"{self.function} has no argument {strange[0]}" if strange else "name all arguments, or none"
-            raise refuse_at(self.binder.text, self.call, "R113", what, f"They are {', '.join(names)}.")
-        return [found[name] for name in names if name in found]
+            raise refuse_at(self.binder.text, self.call, "R113", what, f"The arguments are {', '.join(names)}.")
+        return [named[name] for name in names if name in named]
 
     def _scope(self, data: exp.Expr) -> Scope:
         """Return the names of the input: a stream, a view or a query."""
@@ -115,8 +115,8 @@ class WindowTable:
         if scope.problems or gap is None:
             raise Refused(*scope.problems)
         sources, source = self.binder.sources, scope.input
-        made = SessionRows(sources.fresh(f"{self.name}.session"), source, tuple(key.name for key in bound), gap, NAMES)
-        return BoundQuery(made, {NAMES[1]: col(ROWTIME)})
+        rows = SessionRows(sources.fresh(f"{self.name}.session"), source, tuple(key.name for key in bound), gap, NAMES)
+        return BoundQuery(rows, {NAMES[1]: col(ROWTIME)})
 
     def _time(self, scope: Scope, node: exp.Expr | None) -> exp.Expr | None:
         """Return the one column of DESCRIPTOR, or ROWTIME."""

@@ -86,10 +86,10 @@ class Spans:
 
     def lineage(self, names: Sequence[str], time: exp.Expr) -> dict[str, exp.Expr]:
         """Return the clocks of the columns ``names`` of start and end."""
-        found = self.clocks(time)
+        clocks = self.clocks(time)
         if not self.one:
-            found = tuple(Earliest(this=clock) if is_value(clock) else clock for clock in found)
-        return dict(zip(names[-len(found) :], found, strict=True)) if found else {}
+            clocks = tuple(Earliest(this=clock) if is_value(clock) else clock for clock in clocks)
+        return dict(zip(names[-len(clocks) :], clocks, strict=True)) if clocks else {}
 
 
 def of_micros(length: int) -> exp.Interval:
@@ -206,8 +206,8 @@ class Windows:
         """Return a key, windows included, as a user would write it."""
         if key.name in (SESSION_START, SESSION_END):
             return "SESSION(ROWTIME, …)"
-        found = next((time for name, time in self.hops.values() if name == key.name), None)
-        return readable(key) if found is None else f"HOP({readable(found)}, …)"
+        hop_time = next((time for name, time in self.hops.values() if name == key.name), None)
+        return readable(key) if hop_time is None else f"HOP({readable(hop_time)}, …)"
 
 
 def windows_of(  # noqa: PLR0913 - the window of a row, and its place

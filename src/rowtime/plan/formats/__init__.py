@@ -68,17 +68,17 @@ Given = tuple[tuple[str, str], ...]
 def written_problems(kind: str, given: Given, place: Place) -> list[Problem]:
     """Return problems (R541) with the options of a stream to which a pump writes."""
     form = _form(FORMATS, kind, given)
-    found = []
+    problems = []
     if kind in DIRECTORIES and "path" not in {name for name, _ in given}:
-        found.append(Problem("R207", f"a {kind} sink needs a path", place, "Add OPTIONS (path '/data/out')."))
-    found += place_problems(kind, (name for name, _ in given), place)
+        problems.append(Problem("R207", f"a {kind} sink needs a path", place, "Add OPTIONS (path '/data/out')."))
+    problems += place_problems(kind, (name for name, _ in given), place)
     for name, value in given:
         option = form.option(name) if form is not None else None
         wanted = option.written(value) if option is not None and option.written is not None else ""
         if option is not None and wanted:
             what = f"{option.name} '{value}' cannot be written: a sink takes {wanted!r}"
-            found.append(Problem("R541", what, place, "Define a separate stream to write to."))
-    return found
+            problems.append(Problem("R541", what, place, "Define a separate stream to write to."))
+    return problems
 
 
 def checked_options(statement: CreateStream | CreateTable) -> Given:
@@ -86,19 +86,19 @@ def checked_options(statement: CreateStream | CreateTable) -> Given:
     kind, name = (statement.using or "").lower(), statement.name.place
     if wrong := [*column_problems(statement.columns)]:
         raise Refused(*wrong)
-    known = TABLES if isinstance(statement, CreateTable) else FORMATS
-    if kind and kind not in known:
-        near = difflib.get_close_matches(kind, known, n=1, cutoff=_NEAR)
-        if near or known is FORMATS:
+    formats = TABLES if isinstance(statement, CreateTable) else FORMATS
+    if kind and kind not in formats:
+        near = difflib.get_close_matches(kind, formats, n=1, cutoff=_NEAR)
+        if near or formats is FORMATS:
             hint = f"Did you mean {near[0]}? " if near else ""
             advice = f"{hint}There are: {', '.join(sorted(set(FORMATS) - {'log'}))}."
             raise refuse("R210", f"there is no format {statement.using}", advice, name)
         return statement.options  # any Spark source can be a table
-    found = _problems(_form(known, kind or "log", statement.options), statement)
-    if known is TABLES and kind in LAKES:
-        found += place_problems(kind, (one for one, _ in statement.options), name)
-    if found:
-        raise Refused(*found)
+    problems = _problems(_form(formats, kind or "log", statement.options), statement)
+    if formats is TABLES and kind in LAKES:
+        problems += place_problems(kind, (option for option, _ in statement.options), name)
+    if problems:
+        raise Refused(*problems)
     return tuple((name.lower() if name.lower() in _EXACT else name, value) for name, value in statement.options)
 
 
@@ -118,14 +118,14 @@ def read_problems(kind: str, given: Given, columns: Sequence[tuple[str, str]], p
         return [*place_problems(kind, names, place)]
     if kind != "kafka":
         return []
-    found = []
+    problems = []
     if "kafka.bootstrap.servers" not in names:
-        hint = "OPTIONS (kafka.bootstrap.servers 'host:9092', …)"
-        found.append(Problem("R504", "the option kafka.bootstrap.servers is missing", place, hint))
+        hint = "For example OPTIONS (kafka.bootstrap.servers 'host:9092', …)."
+        problems.append(Problem("R504", "the option kafka.bootstrap.servers is missing", place, hint))
     if len(names & {"subscribe", "subscribepattern", "assign"}) != 1:
-        what = "a Kafka source needs one of subscribe, subscribePattern and assign"
-        found.append(Problem("R504", what, place, "For example OPTIONS (subscribe 'topic', …)."))
-    return [*found, *registry.lacking(given, "format", place)]
+        what = "a Kafka source needs exactly one of the options subscribe, subscribePattern and assign"
+        problems.append(Problem("R504", what, place, "For example OPTIONS (subscribe 'topic', …)."))
+    return [*problems, *registry.lacking(given, "format", place)]
 
 
 def _folders(given: Given, columns: Sequence[str], place: Place) -> Iterator[Problem]:
@@ -163,12 +163,12 @@ def _lines(given: Given, place: Place) -> Iterator[Problem]:
 _ENCODINGS: Final = tuple((name, ("utf-8", "utf8", "us-ascii", "iso-8859-1")) for name in ("encoding", "charset"))
 
 
-def _form(known: Mapping[str, Format], kind: str, given: Given) -> Format | None:
+def _form(formats: Mapping[str, Format], kind: str, given: Given) -> Format | None:
     """Return the options of a format; those of a database depend on its driver."""
     if kind != "jdbc":
-        return known.get(kind)
+        return formats.get(kind)
     of_driver = jdbc.of_url(next((value for name, value in given if name.lower() == "url"), ""))
-    return as_table(of_driver) if known is TABLES else of_driver
+    return as_table(of_driver) if formats is TABLES else of_driver
 
 
 def _problems(form: Format | None, statement: CreateStream | CreateTable) -> list[Problem]:

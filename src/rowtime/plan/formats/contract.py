@@ -60,13 +60,13 @@ class Format:
 
     def nearest(self, name: str) -> str:
         """Return a hint with the name that was probably meant, or with all names."""
-        known = [option.name for option in self.options.values() if not option.because]
-        spelled = {one.lower(): one for one in known}
+        names = [option.name for option in self.options.values() if not option.because]
+        spelled = {option_name.lower(): option_name for option_name in names}
         near = difflib.get_close_matches(name.lower(), list(spelled), n=1, cutoff=0.7)
         if near:
             return f"Did you mean {spelled[near[0]]}?"
-        shown = f"{', '.join(known[:MOST_SHOWN])}{', …' if len(known) > MOST_SHOWN else ''}"
-        return f"There are: {shown}." if known else "Leave it out."
+        shown = f"{', '.join(names[:MOST_SHOWN])}{', …' if len(names) > MOST_SHOWN else ''}"
+        return f"There are: {shown}." if names else "Leave it out."
 
 
 def as_table(form: Format) -> Format:

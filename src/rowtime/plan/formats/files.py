@@ -240,8 +240,8 @@ WRITES: Final = {
 
 def names_of(glob: str) -> Callable[[str], bool]:
     """Return a test of file names for a glob: ``*``, ``?``, ``[a-z]`` and ``{csv,txt}``."""
-    found = re.search(r"\{([^{}]*)\}", glob)
-    if found is None:
+    braces = re.search(r"\{([^{}]*)\}", glob)
+    if braces is None:
         return lambda name: fnmatchcase(name, glob)
-    parts = [names_of(f"{glob[: found.start()]}{part}{glob[found.end() :]}") for part in found[1].split(",")]
+    parts = [names_of(f"{glob[: braces.start()]}{part}{glob[braces.end() :]}") for part in braces[1].split(",")]
     return lambda name: any(part(name) for part in parts)

@@ -84,17 +84,17 @@ def column_problems(columns: Iterable[ColumnDef]) -> Iterator[Problem]:
 
 
 def _translated(
-    statement: CreateStream, using: str, form: str, known: Mapping[str, Callable[[str], Translated]]
+    statement: CreateStream, using: str, form: str, translations: Mapping[str, Callable[[str], Translated]]
 ) -> CreateStream:
     options: list[tuple[str, str]] = []
     places: list[OptionPlace] = []
     for (name, value), place in zip(statement.options, statement.option_places, strict=True):
         try:
-            found = known[name.lower()](value)
+            option = translations[name.lower()](value)
         except (KeyError, ValueError):
             _refuse(statement, form, f"{name} {literal(value)}")
-        if found is not None:
-            options.append(found)
+        if option is not None:
+            options.append(option)
             places.append(place)
     return replace(statement, using=using, options=tuple(options), option_places=tuple(places), server=None)
 
@@ -129,8 +129,10 @@ def _refuse(statement: CreateStream, form: str, what: str) -> NoReturn:
         place = {"topic": "topic"} if "formatter" in given else {"subscribe": "topic", "startingOffsets": "latest"}
         shown, table = "kafka", _of_topic(given)
         least = {"kafka.bootstrap.servers": "host:9092", **place, "format": "json"}
-    known = dict(found for option in statement.options if (found := _known(option, table)) is not None)
-    options = ", ".join(f"{name} {literal(value)}" for name, value in {**least, **known}.items())
+    options_known = dict(
+        option_known for option in statement.options if (option_known := _known(option, table)) is not None
+    )
+    options = ", ".join(f"{name} {literal(value)}" for name, value in {**least, **options_known}.items())
     example = f"CREATE STREAM {statement.name.text} (…) USING {shown} OPTIONS ({options})"
     if any(name.lower() == "skip_header" for name, _ in statement.options):
         example += "; with header 'true', the columns go by the names in the first line"
@@ -170,11 +172,11 @@ def _glob(regex: str) -> Translated:
     """Return the glob that matches the same names as a simple regular expression."""
     parts, at = [], 0
     while at < len(regex):
-        found = _REGEX.match(regex, at)
-        if found is None:
+        match = _REGEX.match(regex, at)
+        if match is None:
             raise ValueError(regex)
-        parts.append(found[1] or found[2] or {".*": "*", ".": "?"}[found[0]])
-        at = found.end()
+        parts.append(match[1] or match[2] or {".*": "*", ".": "?"}[match[0]])
+        at = match.end()
     return "pathGlobFilter", "".join(parts)
 
 

@@ -36,8 +36,8 @@ def holds_of(stream: StreamDef) -> tuple[Hold, ...]:
     """Return the target's demands on each row."""
     options = {name.lower(): value for name, value in stream.options}
     if stream.format == "jdbc":
-        known = options.get("url", "").lower().startswith("jdbc:postgresql:")
-        return (*_without_nul(stream.columns), *(() if known else _in_both_calendars(stream.columns)))
+        is_postgresql = options.get("url", "").lower().startswith("jdbc:postgresql:")
+        return (*_without_nul(stream.columns), *(() if is_postgresql else _in_both_calendars(stream.columns)))
     if stream.format in LAKES | DIRECTORIES:
         named = stream.format in DIRECTORIES
         return tuple(_in_partitions(stream.columns, options.get(PARTITIONS.lower(), ""), named=named))
@@ -50,8 +50,8 @@ def holds_of(stream: StreamDef) -> tuple[Hold, ...]:
 def _without_null_inside(columns: Sequence[tuple[str, str]]) -> Iterator[Hold]:
     """Yield conditions for Protobuf: no NULL in a repeated field, nor as the value of a map."""
     for name, kind in columns:
-        found = type_of(kind)
-        if found is not None and (some := _some_null(quoted(name), found, 0)):
+        parsed = type_of(kind)
+        if parsed is not None and (some := _some_null(quoted(name), parsed, 0)):
             words = f"{name} without NULL inside of arrays and maps, which Protobuf does not have"
             yield words, parse_expression(f"NOT COALESCE({some}, FALSE)")
 
@@ -64,9 +64,9 @@ def _some_null(path: str, kind: exp.DataType, depth: int) -> str:
     if kind.this not in (exp.DType.ARRAY, exp.DType.MAP):
         return ""
     values = path if kind.this is exp.DType.ARRAY else f"MAP_VALUES({path})"
-    one = f"x{depth}"
-    inner = _some_null(one, kind.expressions[-1], depth + 1)
-    return f"EXISTS({values}, {one} -> {one} IS NULL{f' OR {inner}' if inner else ''})"
+    element = f"x{depth}"
+    inner = _some_null(element, kind.expressions[-1], depth + 1)
+    return f"EXISTS({values}, {element} -> {element} IS NULL{f' OR {inner}' if inner else ''})"
 
 
 def _in_partitions(columns: Sequence[tuple[str, str]], names: str, *, named: bool) -> Iterator[Hold]:

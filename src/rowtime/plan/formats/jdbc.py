@@ -65,14 +65,14 @@ _SPARKS: Final = (
 )
 
 
-def _other(driver: str, known: Sequence[str]) -> Format:
-    """Return the options of a driver with ``known`` ones; for an unknown driver all pass but misspellings."""
-    options = options_of(*_OURS, *_SPARKS, *taking(anything, *known))
+def _other(driver: str, names: Sequence[str]) -> Format:
+    """Return the options of a driver with ``names``; for an unknown driver all pass but misspellings."""
+    options = options_of(*_OURS, *_SPARKS, *taking(anything, *names))
 
     def refused(name: str, given: Sequence[str]) -> str | None:
         del given
         near = difflib.get_close_matches(name.lower(), list(options), n=1, cutoff=0.85)
-        if known:
+        if names:
             return f"neither jdbc nor the driver of {driver} has an option {name}"
         return f"jdbc has no option {name}" if near else None
 

@@ -64,7 +64,7 @@ def _partitions(value: str) -> str:
 
 def _other(name: str, given: Sequence[str]) -> str | None:
     """Allow ``kafka.`` settings that no list has, if a class of the user may read them."""
-    has_plugin = any(one.removeprefix(PREFIX) in PLUGINS for one in given if one.startswith(PREFIX))
+    has_plugin = any(option.removeprefix(PREFIX) in PLUGINS for option in given if option.startswith(PREFIX))
     if name.lower().startswith(PREFIX):
         return None if has_plugin else f"Kafka's clients have no setting {name[len(PREFIX) :]}"
     return f"kafka has no option {name}"

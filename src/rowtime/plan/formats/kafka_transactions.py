@@ -51,39 +51,42 @@ DEFAULTS: Final[Mapping[str, str | int]] = {
 def client_settings(options: Mapping[str, str]) -> dict[str, str | int]:
     """Return the settings of librdkafka, from options with lower-case names. Raises ``Refused`` (R504)."""
     given = {name.removeprefix(PREFIX): value for name, value in options.items() if name.startswith(PREFIX)}
-    found: dict[str, str | int] = {**DEFAULTS, **_stores(given), **_login(given)}
+    settings: dict[str, str | int] = {**DEFAULTS, **_stores(given), **_login(given)}
     for name, value in given.items():
         if name in _SAME:
-            found[name] = value
+            settings[name] = value
         elif name in _CALLED:
-            found[_CALLED[name]] = value.replace("\\n", "\n") if "pem" in _CALLED[name] else value
+            settings[_CALLED[name]] = value.replace("\\n", "\n") if "pem" in _CALLED[name] else value
         elif name == "buffer.memory":
-            found["queue.buffering.max.kbytes"] = max(1, int(value) // _KILO)
+            settings["queue.buffering.max.kbytes"] = max(1, int(value) // _KILO)
         elif name == "ssl.endpoint.identification.algorithm":
-            found[name] = value or "none"
+            settings[name] = value or "none"
         elif name == "acks" and value not in ("all", "-1"):
             raise _vain("acks", "a transaction needs the answer of all replicas", "Leave it out.")
         elif name in PLUGINS or name == "partitioner.ignore.keys":
             raise _vain(name, "it is one of Java's client", "Leave it out, or leave transactions out.")
-    return found
+    return settings
 
 
 def _stores(given: Mapping[str, str]) -> dict[str, str]:
     """Translate certificates and keys in files. Only Java reads Java's own kind of store."""
-    found = {}
+    settings = {}
     if place := given.get("ssl.truststore.location"):
         if given.get("ssl.truststore.type", "JKS").upper() != "PEM":
             raise _vain("ssl.truststore.location", "it has to be a PEM file", _PEM)
-        found["ssl.ca.location"] = place
+        settings["ssl.ca.location"] = place
     if place := given.get("ssl.keystore.location"):
         kind = given.get("ssl.keystore.type", "JKS").upper()
         if kind == "PEM":
-            found |= {"ssl.certificate.location": place, "ssl.key.location": place}
+            settings |= {"ssl.certificate.location": place, "ssl.key.location": place}
         elif kind == "PKCS12":
-            found |= {"ssl.keystore.location": place, "ssl.keystore.password": given.get("ssl.keystore.password", "")}
+            settings |= {
+                "ssl.keystore.location": place,
+                "ssl.keystore.password": given.get("ssl.keystore.password", ""),
+            }
         else:
             raise _vain("ssl.keystore.location", "it has to be a PEM or a PKCS12 file", _PEM)
-    return found
+    return settings
 
 
 _PEM: Final = "Give the certificates as PEM: kafka.ssl.truststore.type 'PEM', kafka.ssl.keystore.type 'PEM'."
@@ -104,7 +107,7 @@ def _login(given: Mapping[str, str]) -> dict[str, str]:
     text = given.get("sasl.jaas.config")
     if text is None:
         return {}
-    login = {name: re.sub(r"\\(.)", r"\1", one or other) for name, one, other in _LOGIN.findall(text)}
+    login = {name: re.sub(r"\\(.)", r"\1", one or bare) for name, one, bare in _LOGIN.findall(text)}
     if given.get("sasl.mechanism", "").upper() not in _BY_NAME or login.keys() != {"username", "password"}:
         hint = (
             f"Log in by a name and a password (kafka.sasl.mechanism {', '.join(_BY_NAME)}), or leave transactions out."

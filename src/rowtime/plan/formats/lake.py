@@ -47,8 +47,8 @@ def _qualified(value: str) -> str:
 def path_of_delta(value: str) -> str:
     """Accept a path that deltalake opens: it decodes a path like a URL, and some characters have a meaning there."""
     wanted = "a path without [ ] ^ | \\ # ? and without % before two hexadecimal digits, which deltalake cannot open"
-    found = unquote(value) if value.lower().startswith("file:") else value
-    return wanted if _MISREAD.search(found) else takes.some(value)
+    path = unquote(value) if value.lower().startswith("file:") else value
+    return wanted if _MISREAD.search(path) else takes.some(value)
 
 
 def _version(value: str) -> str:
@@ -64,10 +64,10 @@ def duration(value: str) -> str:
 def micros_of(value: str) -> int:
     """Return a duration in µs; 0 for anything else."""
     try:
-        found = duration_of(parse_expression(f"INTERVAL {value}"))
+        duration = duration_of(parse_expression(f"INTERVAL {value}"))
     except Refused:
         return 0
-    return max(0, found or 0)
+    return max(0, duration or 0)
 
 
 _COMMON: Final = (

@@ -128,9 +128,9 @@ def lacking(named: Iterable[tuple[str, str]], option: str, place: Place | None) 
         hint = f"OPTIONS ({URL} 'http://host:8081', …), or {URL} 'mock://name' for a test."
         yield Problem("R504", f"records of the format {form} need the option {URL}", place, hint)
     unused = sorted(name for name in names if name.startswith(PREFIX))
-    if unused and not any(form_of(given, one) in FRAMED for one in READ_OR_WRITTEN):
+    if unused and not any(form_of(given, use) in FRAMED for use in READ_OR_WRITTEN):
         hint = f"Leave it out, or set {option} 'avro'."
         yield Problem("R504", f"{unused[0]} has no effect on records of the format {form}", place, hint)
-    if MESSAGE in names and not any(form_of(given, one) == "protobuf" for one in READ_OR_WRITTEN):
+    if MESSAGE in names and not any(form_of(given, use) == "protobuf" for use in READ_OR_WRITTEN):
         hint = f"Leave it out, or set {option} 'protobuf'."
         yield Problem("R504", f"{MESSAGE} has no effect on records of the format {form}", place, hint)

@@ -82,10 +82,10 @@ def _unheld(kind: str, text: str) -> str | None:
     if upper.startswith("INTERVAL"):
         return upper if kind in _TYPED or "MONTH" in upper or "YEAR" in upper else None
     try:
-        found = exp.DataType.build(text, dialect=Rowtime)
+        parsed = exp.DataType.build(text, dialect=Rowtime)
     except SqlglotError:
         return None
-    return next((what for part in found.find_all(exp.DataType) if (what := _part(kind, part))), None)
+    return next((what for part in parsed.find_all(exp.DataType) if (what := _part(kind, part))), None)
 
 
 def _part(kind: str, part: exp.DataType) -> str | None:
@@ -114,8 +114,8 @@ def no_partitions(
     types = dict(columns)
     for option, words, takes in ((PARTITIONS.lower(), "PARTITIONED BY", _PARTITION), ("key", "the key", _KEY)):
         for name in (part.strip() for part in given.get(option, "").split(",")):
-            found = type_of(types.get(name, "STRING"))
-            if found is not None and found.this not in takes:
+            parsed = type_of(types.get(name, "STRING"))
+            if parsed is not None and parsed.this not in takes:
                 more = "" if takes is _PARTITION else ", TIMESTAMP, DECIMAL"
                 hint = f"Use a column of type DATE, STRING, BOOLEAN{more} or a whole number."
                 yield Problem("R570", f"{words} names {name}, which is {types[name]}", at, hint)

@@ -16,7 +16,7 @@ from rowtime.core.columns import POSITION, WRITER
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract.gates import Gate, Raise, Verdict
 from rowtime.operators.rows.collations import grouped
-from rowtime.runtime.clock_pass.gate_items import Key, asked, by_block, items_of, with_bounds
+from rowtime.runtime.clock_pass.gate_items import Key, by_block, columns_of_gate, items_of, with_bounds
 from rowtime.runtime.clock_pass.gate_verdicts import Judging
 from rowtime.sql.generate import literal
 
@@ -112,7 +112,7 @@ Blocks = Mapping[str, Sequence[Block]]  # of each writer, in its order
 
 
 def _blocks(rows: DataFrame, gate: Gate) -> Iterator[Block]:
-    sql = {"j": "t", "b": "CAST(NULL AS BIGINT)", "bad": "false", "g": "true", "up": "false", **asked(gate)}
+    sql = {"j": "t", "b": "CAST(NULL AS BIGINT)", "bad": "false", "g": "true", "up": "false", **columns_of_gate(gate)}
     good = f"CASE WHEN {gate.bound_column or 'NULL'} IS NULL AND NOT ({sql['bad']}) THEN {sql['t']} END"
     judged = sql["j"] if gate.judged is not None else sql["t"]
     flags = f"{gate.bound_column or 'NULL'} IS NULL AS r", f"{sql['g']} AS g", f"{sql['up']} AS up"
@@ -125,24 +125,24 @@ def _blocks(rows: DataFrame, gate: Gate) -> Iterator[Block]:
         "max(b) AS bound", "count_if(r) AS rows", "count(t) AS times", "sum(CAST(t AS DOUBLE)) AS total",
         f"min(CASE WHEN r THEN {POSITION} END) AS p", f"min_by(t, CASE WHEN r THEN {POSITION} END) AS at",
     ])  # fmt: skip
-    for found in folded.toArrow().to_pylist():
-        known = {name: found[name] for name in ("least", "lowest", "highest", "top", "rows")}
-        known["mean"] = (found["total"] or 0.0) / max(found["times"], 1)
-        bound = BEGINNING if found["bound"] is None else found["bound"]
-        first = (found["p"], found["at"]) if found["rows"] else (0, None)
-        yield Block(found[WRITER], found["blk"], **known, bound=bound, odd=found["rows"] != found["times"], first=first)
+    for row in folded.toArrow().to_pylist():
+        facts = {name: row[name] for name in ("least", "lowest", "highest", "top", "rows")}
+        facts["mean"] = (row["total"] or 0.0) / max(row["times"], 1)
+        bound = BEGINNING if row["bound"] is None else row["bound"]
+        first = (row["p"], row["at"]) if row["rows"] else (0, None)
+        yield Block(row[WRITER], row["blk"], **facts, bound=bound, odd=row["rows"] != row["times"], first=first)
 
 
 def _by_writer(blocks: Iterator[Block], gate: Gate) -> Blocks:
     """Add the bounds beside the rows; a block may have only bounds."""
-    found = {block.key: block for block in blocks}
+    by_key = {block.key: block for block in blocks}
     for writer, position, at in gate.bounds:
         key = (writer, position // BLOCK)
-        block = found.get(key, Block(*key))
-        found[key] = replace(block, bound=max(at, block.bound))
+        block = by_key.get(key, Block(*key))
+        by_key[key] = replace(block, bound=max(at, block.bound))
     todo: dict[str, list[Block]] = {}
-    for key in sorted(found):
-        todo.setdefault(key[0], []).append(found[key])
+    for key in sorted(by_key):
+        todo.setdefault(key[0], []).append(by_key[key])
     return todo
 
 

@@ -25,27 +25,29 @@ Key = tuple[str, int]  # writer and number of a block
 _FLAGS = {"bad": False, "far": False, "g": True, "up": False}
 
 
-def asked(gate: Gate) -> dict[str, str]:
+def columns_of_gate(gate: Gate) -> dict[str, str]:
     """Return Spark SQL of the columns that differ between rows."""
-    found = {"t": in_calendar(f"unix_micros({gate.time})")}
+    columns = {"t": in_calendar(f"unix_micros({gate.time})")}
     if gate.judged is not None:
-        found["j"] = f"unix_micros({gate.judged})"
+        columns["j"] = f"unix_micros({gate.judged})"
     if gate.bound_column is not None:
-        found["b"] = f"unix_micros({gate.bound_column})"
+        columns["b"] = f"unix_micros({gate.bound_column})"
     malformed = f"{gate.malformed_column} IS NOT NULL" if gate.malformed_column else "false"
     if gate.far is not None:
-        found["far"] = f"NOT ({malformed}) AND coalesce({gate.far}, false)"
+        columns["far"] = f"NOT ({malformed}) AND coalesce({gate.far}, false)"
     if gate.far is not None or gate.malformed_column:
-        found["bad"] = f"({malformed}) OR ({found.get('far', 'false')})"
+        columns["bad"] = f"({malformed}) OR ({columns.get('far', 'false')})"
     if gate.early is not None:
-        found |= {"g": gate.guarded, "up": gate.lifted}
-    return found
+        columns |= {"g": gate.guarded, "up": gate.lifted}
+    return columns
 
 
 def items_of(rows: DataFrame, gate: Gate) -> pa.Table:
     """Return some rows, fetched by Spark."""
     return filled(
-        rows.selectExpr(WRITER, POSITION, *(f"{sql} AS {name}" for name, sql in asked(gate).items())).toArrow()
+        rows.selectExpr(
+            WRITER, POSITION, *(f"{sql} AS {name}" for name, sql in columns_of_gate(gate).items())
+        ).toArrow()
     )
 
 

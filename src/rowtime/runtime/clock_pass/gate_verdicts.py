@@ -57,11 +57,11 @@ class Judging:
         self.marks[writer] = max(self.mark(writer), mark)
         if started:
             self.tally.started.add(writer)
-        known = self.raised.get(writer)
-        if raised is not None and not (known is not None and known.poisons):
+        before = self.raised.get(writer)
+        if raised is not None and not (before is not None and before.poisons):
             self.raised[writer] = raised
-        elif known is not None:
-            self.raised[writer] = known._replace(rows=known.rows + count)
+        elif before is not None:
+            self.raised[writer] = before._replace(rows=before.rows + count)
         self._span = (min(self._span[0], span[0]), max(self._span[1], span[1]))
 
     def weigh(self, accepted: int, mean: float) -> None:
@@ -82,28 +82,28 @@ class Judging:
         return Verdict(refused, counts, self.marks, *self._span, last, self.raised, started, held, mean)
 
     def _part(self, writer: str, part: pa.Table, mark: int, *, ended: bool) -> None:
-        found = judge_run(self.tally, writer, part, mark, ended=ended)
-        if found.judged < part.num_rows:
-            self.open[writer] = part.slice(found.judged)
-            part = part.slice(0, found.judged)
+        verdict = judge_run(self.tally, writer, part, mark, ended=ended)
+        if verdict.judged < part.num_rows:
+            self.open[writer] = part.slice(verdict.judged)
+            part = part.slice(0, verdict.judged)
         before = self.mark(writer)
-        self.marks[writer] = after = max(before, found.mark)
+        self.marks[writer] = after = max(before, verdict.mark)
         if self.gate.reason == "LATE" and part.num_rows:
-            raised = _raised(self.raised.get(writer), part, self.gate, (before, after), found)
+            raised = _raised(self.raised.get(writer), part, self.gate, (before, after), verdict)
             self.raised |= {} if raised is None else {writer: raised}
-        self._span = (min(self._span[0], found.span[0]), max(self._span[1], found.span[1]))
-        self._refused.append(found.refused)
-        self.weigh(found.accepted, found.mean)
+        self._span = (min(self._span[0], verdict.span[0]), max(self._span[1], verdict.span[1]))
+        self._refused.append(verdict.refused)
+        self.weigh(verdict.accepted, verdict.mean)
 
 
-def _raised(found: Raise | None, part: pa.Table, gate: Gate, marks: tuple[int, int], judged: Judged) -> Raise | None:
+def _raised(raised: Raise | None, part: pa.Table, gate: Gate, marks: tuple[int, int], judged: Judged) -> Raise | None:
     """Return the last row that raised the mark by more than the tolerance, with what happened to later rows.
 
     A late row counts if it would not be late without that raise. If most of the rows since are late because of a row,
     it stays, whatever raises the mark again.
     """
     mark, after = marks
-    if found is None and after <= mark + gate.within:
+    if raised is None and after <= mark + gate.within:
         return None
     times, known = numbers(part["t"])
     known = known & ~part["bad"].to_numpy()
@@ -111,7 +111,7 @@ def _raised(found: Raise | None, part: pa.Table, gate: Gate, marks: tuple[int, i
     if judged.refused is not None:
         late[judged.places] = pc.equal(judged.refused["reason"], "LATE")
         known[judged.places] = False
-    lost = found is not None and found.poisons
+    lost = raised is not None and raised.poisons
     steps = after > mark + gate.within and (np.diff(times, prepend=max(mark, BEGINNING)) > gate.within).any()
     if mark < END and steps and not lost:
         running = np.maximum.accumulate(np.concatenate(([mark], np.where(known, times, BEGINNING))))
@@ -122,7 +122,7 @@ def _raised(found: Raise | None, part: pa.Table, gate: Gate, marks: tuple[int, i
             blamed = late[since] & (times[since] + gate.within >= before)
             place = part[POSITION][last].as_py()
             return Raise(place, before, int(running[last + 1]), part["b"][last + 1 :].null_count, int(blamed.sum()))
-    if found is None:
+    if raised is None:
         return None
-    blamed = late & (times + gate.within >= found.before)
-    return found._replace(rows=found.rows + part["b"].null_count, late=found.late + int(blamed.sum()))
+    blamed = late & (times + gate.within >= raised.before)
+    return raised._replace(rows=raised.rows + part["b"].null_count, late=raised.late + int(blamed.sum()))

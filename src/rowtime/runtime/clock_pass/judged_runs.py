@@ -93,17 +93,17 @@ def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int, *, ended: bo
     items = _Columns.of(part)
     early = np.zeros(part.num_rows, bool)
     if gate.early is None:
-        found = _scanned(tally, writer, items, mark, floor)
+        scanned = _scanned(tally, writer, items, mark, floor)
         if gate.batched:
-            found = _all_at_once(found, items, mark, gate)
+            scanned = _all_at_once(scanned, items, mark, gate)
     else:
-        found, early = _guarded(tally, writer, items, mark, floor, ended=ended)
+        scanned, early = _guarded(tally, writer, items, mark, floor, ended=ended)
         part, items = part.slice(0, len(early)), items.first(len(early))
     bad, far = (part[name].to_numpy() & items.rows for name in ("bad", "far"))
     missing = items.rows & ~bad & ~items.known
-    which = np.flatnonzero(items.rows & (found.refused | missing | bad))
+    which = np.flatnonzero(items.rows & (scanned.refused | missing | bad))
     # A row below its writer's own clock is out of order, whatever the stream's clock when the writer came.
-    below = found.below_floor & (gate.reason == "OUT_OF_ORDER") & (items.judged >= found.before)
+    below = scanned.below_floor & (gate.reason == "OUT_OF_ORDER") & (items.judged >= scanned.before)
     conditions = [far[which] | early[which], bad[which], missing[which], below[which]]
     names = ["EARLY", "MALFORMED", gate.missing, "LATE", gate.reason]
     reasons = np.select(conditions, range(4), 4)
@@ -117,11 +117,11 @@ def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int, *, ended: bo
             WRITER: pa.repeat(pa.scalar(writer, pa.string()), len(which)),
             POSITION: pa.array(part[POSITION].to_numpy()[which], pa.int64()),
             "reason": pa.array(names, pa.string()).take(pa.array(reasons)),
-            "mark": pa.array(np.maximum(found.before[which], floor), pa.int64()),
+            "mark": pa.array(np.maximum(scanned.before[which], floor), pa.int64()),
         }
     )
     times = items.times[accepted]
-    return Judged(table, found.mark, _span(times), part.num_rows, which, len(times), _mean(times))
+    return Judged(table, scanned.mark, _span(times), part.num_rows, which, len(times), _mean(times))
 
 
 def numbers(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
@@ -148,10 +148,12 @@ def _scanned(tally: Tally, writer: str, items: _Columns, mark: int, floor: int) 
     gate, recent = tally.gate, tally.recent.get(writer, ())
     held = [BEGINNING] * gate.behind
     held[max(0, gate.behind - len(recent)) :] = recent
-    found = scan(items.times, items.judged, items.known, items.rows, mark, gate.within, floor, np.array(held, np.int64))
+    scanned = scan(
+        items.times, items.judged, items.known, items.rows, mark, gate.within, floor, np.array(held, np.int64)
+    )
     if gate.behind:
-        tally.recent[writer] = found.recent.tolist()
-    return found
+        tally.recent[writer] = scanned.recent.tolist()
+    return scanned
 
 
 def _guarded(  # noqa: PLR0913 - the state of the writer
@@ -167,12 +169,12 @@ def _guarded(  # noqa: PLR0913 - the state of the writer
         return _guarded_at_once(tally, writer, items, (mark, floor), below, started=started)
     listed = Items(items.times, items.known, items.rows, items.guarded, items.raised)
     limits = Limits(gate.within, gate.early, gate.resync, floor)
-    found = guard(listed, mark, limits, started=started, ended=ended)
-    below = below[: len(found.result)]
-    if found.started:
+    guarded = guard(listed, mark, limits, started=started, ended=ended)
+    below = below[: len(guarded.result)]
+    if guarded.started:
         tally.started.add(writer)
-    refused = (found.result != OK) | below
-    return Scan(refused, below, found.before, found.mark, items.times[:0]), found.result == EARLY
+    refused = (guarded.result != OK) | below
+    return Scan(refused, below, guarded.before, guarded.mark, items.times[:0]), guarded.result == EARLY
 
 
 def _guarded_at_once(  # noqa: PLR0913 - the state of the writer
@@ -193,11 +195,11 @@ def _guarded_at_once(  # noqa: PLR0913 - the state of the writer
     return Scan(refused, below, before, after, items.times[:0]), early
 
 
-def _all_at_once(found: Scan, items: _Columns, mark: int, gate: Gate) -> Scan:
+def _all_at_once(scanned: Scan, items: _Columns, mark: int, gate: Gate) -> Scan:
     """Judge a set without order: every row is compared with the mark before the set."""
     before = np.full(len(items.judged), max(mark, BEGINNING))
-    refused = (items.known & (items.judged < before - gate.within)) | found.below_floor
-    return replace(found, refused=refused, before=before)
+    refused = (items.known & (items.judged < before - gate.within)) | scanned.below_floor
+    return replace(scanned, refused=refused, before=before)
 
 
 def _mean(times: np.ndarray) -> float:

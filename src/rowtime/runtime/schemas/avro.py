@@ -56,29 +56,29 @@ def whole_schema(schema: Schema) -> Any:
     """Return the schema with the schemas that it references, each at its first use. Raises `Unreadable`."""
     try:
         named = {name: json.loads(text) for name, text in schema.references}
-        found = json.loads(schema.text)
+        content = json.loads(schema.text)
     except ValueError:
         raise Unreadable("the schema is not JSON") from None
-    return _inlined(found, named, "")
+    return _inlined(content, named, "")
 
 
-def _inlined(found: Any, named: dict[str, Any], space: str) -> Any:
-    if isinstance(found, str):
-        full = found if "." in found or not space else f"{space}.{found}"
-        name = next((one for one in (full, found) if one in named), None)
-        return found if name is None else _inlined(named.pop(name), named, "")
-    if isinstance(found, list):
-        return [_inlined(one, named, space) for one in found]
-    if not isinstance(found, dict):
-        return found
-    if found.get("type") in _NAMED:
-        full = str(found.get("name", ""))
-        space = full.rpartition(".")[0] if "." in full else found.get("namespace", space)
-    inner = {"type", "items", "values"} - ({"type"} if found.get("type") in _NAMED else set())
-    made = {key: _inlined(value, named, space) if key in inner else value for key, value in found.items()}
-    if isinstance(fields := made.get("fields"), list):
-        made["fields"] = [{**one, "type": _inlined(one["type"], named, space)} for one in fields]
-    return made
+def _inlined(node: Any, named: dict[str, Any], space: str) -> Any:
+    if isinstance(node, str):
+        full = node if "." in node or not space else f"{space}.{node}"
+        name = next((part for part in (full, node) if part in named), None)
+        return node if name is None else _inlined(named.pop(name), named, "")
+    if isinstance(node, list):
+        return [_inlined(part, named, space) for part in node]
+    if not isinstance(node, dict):
+        return node
+    if node.get("type") in _NAMED:
+        full = str(node.get("name", ""))
+        space = full.rpartition(".")[0] if "." in full else node.get("namespace", space)
+    inner = {"type", "items", "values"} - ({"type"} if node.get("type") in _NAMED else set())
+    inlined = {key: _inlined(value, named, space) if key in inner else value for key, value in node.items()}
+    if isinstance(fields := inlined.get("fields"), list):
+        inlined["fields"] = [{**part, "type": _inlined(part["type"], named, space)} for part in fields]
+    return inlined
 
 
 def decoded(value: Column, frame: str) -> Column:

@@ -47,7 +47,7 @@ def absent(columns: Sequence[tuple[str, str]], rowtime: str | None, types: Mappi
     wanted = [*(name for name, _ in columns), *([rowtime] if rowtime is not None else [])]
     for name in dict.fromkeys(wanted):
         if name not in types:
-            near = next((one for one in types if one.lower() == name.lower()), None)
+            near = next((field_name for field_name in types if field_name.lower() == name.lower()), None)
             hint = f"Did you mean {near}?" if near else f"Its fields are {fields}. Leave the column out, or name one."
             yield Misfit(name, f"there is no field {name}", hint)
 
@@ -65,8 +65,8 @@ def converted(path: str, given: str, kind: str) -> str:
     if same_type(given, kind):
         return path
     one, other = type_of(given), type_of(kind)
-    made = _inside(path, one, other, 0) if is_nested(kind) and one is not None and other is not None else None
-    return f"try_cast({path} AS {kind})" if made is None else made
+    cast = _inside(path, one, other, 0) if is_nested(kind) and one is not None and other is not None else None
+    return f"try_cast({path} AS {kind})" if cast is None else cast
 
 
 def _inside(path: str, given: exp.DataType, kind: exp.DataType, depth: int) -> str | None:
@@ -86,9 +86,11 @@ def _fields(path: str, given: exp.DataType, kind: exp.DataType, depth: int) -> s
     kinds = {part.name: part.args["kind"] for part in given.expressions}
     members: list[str | None] = []
     for part in kind.expressions:
-        wanted, found = part.args["kind"], kinds.get(part.name)
+        wanted, kind_of_part = part.args["kind"], kinds.get(part.name)
         inner = field_of(path, part.name)
-        value = f"CAST(NULL AS {_text(wanted)})" if found is None else _inside(inner, found, wanted, depth)
+        value = (
+            f"CAST(NULL AS {_text(wanted)})" if kind_of_part is None else _inside(inner, kind_of_part, wanted, depth)
+        )
         members.append(None if value is None else f"{literal(part.name)}, {value}")
     if None in members:
         return None

@@ -40,10 +40,10 @@ _SHOWN: Final = {"integer": "BIGINT", "number": "DOUBLE", "boolean": "BOOLEAN"}
 def properties_of(schema: Schema) -> Mapping[str, Any] | None:
     """Return the properties of an object schema; ``None`` if it does not list them."""
     try:
-        found = json.loads(schema.text)
+        content = json.loads(schema.text)
     except ValueError:
         return None
-    properties = found.get("properties") if isinstance(found, dict) else None
+    properties = content.get("properties") if isinstance(content, dict) else None
     return properties if isinstance(properties, dict) else None
 
 
@@ -55,26 +55,26 @@ def json_misfits(columns: Sequence[tuple[str, str]], rowtime: str | None, schema
     yield from absent(columns, rowtime, dict.fromkeys(properties, ""))
     for name, kind in columns:
         given, wanted = _types(properties.get(name)), type_of(kind)
-        known = given & {*_TAKEN}
-        if not known or name == rowtime or wanted is None or wanted.this in _TEXTS:
+        kinds = given & {*_TAKEN}
+        if not kinds or name == rowtime or wanted is None or wanted.this in _TEXTS:
             continue
-        if not any(wanted.this in _TAKEN[one] for one in known):
-            shown = " or ".join(sorted(known))
-            better = _SHOWN.get(next(iter(known)), "STRING")
+        if not any(wanted.this in _TAKEN[kind_of] for kind_of in kinds):
+            shown = " or ".join(sorted(kinds))
+            better = _SHOWN.get(next(iter(kinds)), "STRING")
             what = f"{name} is of the type {shown}, which does not fit {kind}"
             yield Misfit(name, what, f"Declare {name} {better}, and cast in the query.")
 
 
-def _types(found: Any) -> set[str]:
+def _types(node: Any) -> set[str]:
     """Return the types of a property without null; nothing if they are not stated plainly."""
-    if not isinstance(found, dict):
+    if not isinstance(node, dict):
         return set()
-    given = found.get("type")
+    given = node.get("type")
     if given is None:
-        parts = [_types(one) for key in ("oneOf", "anyOf") for one in found.get(key, ())]
-        nulls = [one for key in ("oneOf", "anyOf") for one in found.get(key, ()) if one == {"type": "null"}]
+        parts = [_types(part) for key in ("oneOf", "anyOf") for part in node.get(key, ())]
+        nulls = [part for key in ("oneOf", "anyOf") for part in node.get(key, ()) if part == {"type": "null"}]
         return set().union(*parts) if sum(map(bool, parts)) + len(nulls) == len(parts) else set()
-    return {one for one in ([given] if isinstance(given, str) else given) if one != "null"}
+    return {part for part in ([given] if isinstance(given, str) else given) if part != "null"}
 
 
 def schema_of_columns(columns: StructType, name: str) -> Schema:
@@ -95,7 +95,7 @@ def _schema(kind: DataType) -> dict[str, Any]:
     from pyspark.sql import types as T  # noqa: N812, PLC0415 - the customary name; not for those who only plan
 
     if isinstance(kind, T.StructType):
-        return {"type": "object", "properties": {one.name: _nullable(one.dataType) for one in kind}}
+        return {"type": "object", "properties": {field.name: _nullable(field.dataType) for field in kind}}
     if isinstance(kind, T.ArrayType):
         return {"type": "array", "items": _nullable(kind.elementType)}
     if isinstance(kind, T.MapType):

@@ -21,7 +21,7 @@ from rowtime.state.files import make_folder, write_over
 KEY: Final = "schemas"  # in a source's notes in the journal: the checksum by id; null for an unknown id
 PATIENCE: Final = (0.5, 1.0, 2.0)  # seconds: a clustered registry may know a new id a moment later
 
-Known = Mapping[str, str | None]
+Pinned = Mapping[str, str | None]
 
 
 class PinnedSchemas:
@@ -31,14 +31,14 @@ class PinnedSchemas:
         self.registry, self._folder, self._pause = registry, notes / "schemas", pause
         self._kept: dict[str, Schema] = {}
 
-    def asked(self, numbers: Iterable[int], known: Known) -> Known:
+    def completed(self, numbers: Iterable[int], pins: Pinned) -> Pinned:
         """Return the known schemas with ``numbers`` added. Raises ``Failure`` (R501)."""
-        missing = [number for number in sorted(set(numbers)) if str(number) not in known]
-        return {**known, **{str(number): self._fetched(number) for number in missing}}
+        missing = [number for number in sorted(set(numbers)) if str(number) not in pins]
+        return {**pins, **{str(number): self._fetched(number) for number in missing}}
 
-    def schema(self, number: str, known: Known) -> Schema | None:
+    def schema(self, number: str, pins: Pinned) -> Schema | None:
         """Return the schema of a known id; ``None`` for an id that the registry did not have."""
-        sum_of = known[number]
+        sum_of = pins[number]
         if sum_of is None:
             return None
         if sum_of not in self._kept:
@@ -46,15 +46,15 @@ class PinnedSchemas:
         return self._kept[sum_of]
 
     def _fetched(self, number: int) -> str | None:
-        found = self.registry.by_id(number)
+        schema = self.registry.by_id(number)
         for seconds in PATIENCE:
-            if found is not None:
+            if schema is not None:
                 break
             self._pause(seconds)
-            found = self.registry.by_id(number)
-        if found is None:
+            schema = self.registry.by_id(number)
+        if schema is None:
             return None
-        content = _content(found)
+        content = _content(schema)
         make_folder(self._folder)
         write_over(self._folder / f"{_sum(content)}.json", content)
         return _sum(content)
@@ -63,8 +63,8 @@ class PinnedSchemas:
         file = self._folder / f"{sum_of}.json"
         content = file.read_bytes() if file.exists() else b""
         if _sum(content) != sum_of:  # an id never changes its meaning, so the registry still has it
-            found = self.registry.by_id(int(number))
-            content = b"" if found is None else _content(found)
+            schema = self.registry.by_id(int(number))
+            content = b"" if schema is None else _content(schema)
         if _sum(content) != sum_of:
             what = f"the schema {number} was kept as {file}, which is gone or has changed"
             raise Failure(Problem("R501", what, hint="Restore the file, or the schema in the registry."))
@@ -79,7 +79,7 @@ def _sum(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:32]
 
 
-def known_of(state: Mapping[str, Any]) -> Known:
+def known_of(state: Mapping[str, Any]) -> Pinned:
     """Return the ids in the notes of a source."""
-    found: Known = state.get(KEY, {})
-    return found
+    pins: Pinned = state.get(KEY, {})
+    return pins

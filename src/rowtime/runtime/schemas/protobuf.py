@@ -54,45 +54,45 @@ class File:
         """Return a message, which may contain itself."""
         inside = full[len(self.package) + 1 :] if self.package else full
         first, *others = inside.split(".")
-        found = self._descriptor.message_types_by_name[first]
-        for one in others:
-            found = found.nested_types_by_name[one]
-        return self._message(found)
+        descriptor = self._descriptor.message_types_by_name[first]
+        for nested in others:
+            descriptor = descriptor.nested_types_by_name[nested]
+        return self._message(descriptor)
 
-    def _message(self, found: Any) -> Message:
+    def _message(self, descriptor: Any) -> Message:
         from google.protobuf import descriptor_pb2  # noqa: PLC0415 - an extra
 
-        full = found.full_name
+        full = descriptor.full_name
         if full not in self._made:
             proto = descriptor_pb2.DescriptorProto()
-            found.CopyToProto(proto)
-            reserved = tuple((one.start, one.end) for one in proto.reserved_range)
-            made = self._made[full] = Message(full, form=_FORMS.get(full, Form.STRUCT), reserved=reserved)
-            made.fields.extend(self._field(one, entry=_is_entry(found)) for one in found.fields)
+            descriptor.CopyToProto(proto)
+            reserved = tuple((part.start, part.end) for part in proto.reserved_range)
+            message = self._made[full] = Message(full, form=_FORMS.get(full, Form.STRUCT), reserved=reserved)
+            message.fields.extend(self._field(part, entry=_is_entry(descriptor)) for part in descriptor.fields)
         return self._made[full]
 
-    def _field(self, one: Any, *, entry: bool) -> Field:
-        kind = _KINDS[one.type]
-        inner = None if one.message_type is None else self._message(one.message_type)
-        repeats = Repeats.MANY if one.is_repeated else Repeats.ONCE
-        if repeats is Repeats.MANY and inner is not None and _is_entry(one.message_type):
+    def _field(self, field: Any, *, entry: bool) -> Field:
+        kind = _KINDS[field.type]
+        inner = None if field.message_type is None else self._message(field.message_type)
+        repeats = Repeats.MANY if field.is_repeated else Repeats.ONCE
+        if repeats is Repeats.MANY and inner is not None and _is_entry(field.message_type):
             repeats = Repeats.MAP
-        presence = repeats is Repeats.ONCE and one.has_presence and not entry
-        fixed = repeats is Repeats.ONCE and inner is None and (not presence or one.has_default_value)
+        presence = repeats is Repeats.ONCE and field.has_presence and not entry
+        fixed = repeats is Repeats.ONCE and inner is None and (not presence or field.has_default_value)
         names = dict[int, str]()
-        for value in () if one.enum_type is None else one.enum_type.values:
+        for value in () if field.enum_type is None else field.enum_type.values:
             names.setdefault(value.number, value.name)
         return Field(
-            one.name,
-            one.number,
+            field.name,
+            field.number,
             kind,
             repeats,
             presence=presence,
-            required=one.is_required,
+            required=field.is_required,
             filled=entry and inner is not None,
-            packed=one.is_packed,
-            default=one.default_value if fixed else None,
-            oneof=-1 if one.containing_oneof is None else one.containing_oneof.index,
+            packed=field.is_packed,
+            default=field.default_value if fixed else None,
+            oneof=-1 if field.containing_oneof is None else field.containing_oneof.index,
             message=inner,
             names=names,
         )
@@ -110,17 +110,17 @@ _KINDS: Final = dict(
 """The kinds of fields by Protobuf's numbers for them."""
 
 
-def _is_entry(found: Any) -> bool:
-    return bool(found.GetOptions().map_entry)
+def _is_entry(descriptor: Any) -> bool:
+    return bool(descriptor.GetOptions().map_entry)
 
 
 def _indexes(messages: Any, above: str, path: tuple[int, ...] = ()) -> Iterator[tuple[str, tuple[int, ...]]]:
-    for number, one in enumerate(messages):
-        if one.options.map_entry:
+    for number, message in enumerate(messages):
+        if message.options.map_entry:
             continue
-        name = f"{above}.{one.name}" if above else one.name
+        name = f"{above}.{message.name}" if above else message.name
         yield name, (*path, number)
-        yield from _indexes(one.nested_type, name, (*path, number))
+        yield from _indexes(message.nested_type, name, (*path, number))
 
 
 def installed() -> None:
@@ -139,11 +139,11 @@ def compiled(schema: Schema) -> File:
     from google.protobuf import descriptor_pb2, descriptor_pool  # noqa: PLC0415 - an extra
 
     with tempfile.TemporaryDirectory() as folder:
-        found = descriptor_pb2.FileDescriptorSet.FromString(_compiled(schema, Path(folder)))
+        files = descriptor_pb2.FileDescriptorSet.FromString(_compiled(schema, Path(folder)))
     pool = descriptor_pool.DescriptorPool()
-    for one in found.file:
-        pool.AddSerializedFile(one.SerializeToString())
-    return File(pool.FindFileByName(MAIN), next(one for one in found.file if one.name == MAIN))
+    for file in files.file:
+        pool.AddSerializedFile(file.SerializeToString())
+    return File(pool.FindFileByName(MAIN), next(file for file in files.file if file.name == MAIN))
 
 
 def _compiled(schema: Schema, folder: Path) -> bytes:
@@ -155,12 +155,23 @@ def _compiled(schema: Schema, folder: Path) -> bytes:
         file = folder / "in" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-    known = Path(grpc_tools.__file__).parent / "_proto"
+    google_types = Path(grpc_tools.__file__).parent / "_proto"
     out = folder / "out"
-    asked = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder / 'in'}", f"-I{known}", "--include_imports"]
+    command = [
+        sys.executable,
+        "-m",
+        "grpc_tools.protoc",
+        f"-I{folder / 'in'}",
+        f"-I{google_types}",
+        "--include_imports",
+    ]
     try:
         ran = subprocess.run(  # noqa: S603 - paths of our own
-            [*asked, f"--descriptor_set_out={out}", MAIN], capture_output=True, text=True, timeout=SECONDS, check=False
+            [*command, f"--descriptor_set_out={out}", MAIN],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         raise Unreadable("Protobuf's compiler did not end") from None

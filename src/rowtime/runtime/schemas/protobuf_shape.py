@@ -41,7 +41,7 @@ class Shape:
 
     def only(self, message: Message, names: Container[str]) -> Shape:
         """Return the same for some fields of the message."""
-        numbers = {one.number for one in message.fields if one.name in names}
+        numbers = {field.number for field in message.fields if field.name in names}
         wanted = Wanted({number: inner for number, inner in self.wanted.fields.items() if number in numbers})
         return Shape({name: kind for name, kind in self.types.items() if name in names}, wanted, self.endless)
 
@@ -50,34 +50,38 @@ def shape_of(message: Message, above: tuple[str, ...] = ()) -> Shape:
     """Return the types of a message's fields; a message that contains itself, or has no fields, has none."""
     types, wanted, endless = dict[str, str](), dict[int, Wanted](), dict[str, str]()
     inside = (*above, message.name)
-    for one in message.fields:
-        inner = one.message if one.repeats is not Repeats.MAP or one.message is None else one.message.fields[1].message
+    for member in message.fields:
+        inner = (
+            member.message
+            if member.repeats is not Repeats.MAP or member.message is None
+            else member.message.fields[1].message
+        )
         if inner is not None and inner.name in (*inside, *_ENDLESS):
-            endless[one.name] = inner.name
+            endless[member.name] = inner.name
             continue
-        kind, below = _kind(one, inside)
-        endless |= {f"{one.name}.{path}": name for path, name in below.endless.items()}
+        kind, below = _kind(member, inside)
+        endless |= {f"{member.name}.{path}": name for path, name in below.endless.items()}
         if kind:
-            types[one.name], wanted[one.number] = kind, below.wanted
+            types[member.name], wanted[member.number] = kind, below.wanted
     return Shape(types, Wanted(wanted), endless)
 
 
-def _kind(one: Field, above: tuple[str, ...]) -> tuple[str, Shape]:
+def _kind(field: Field, above: tuple[str, ...]) -> tuple[str, Shape]:
     """Return the type of a field, empty if it has none, and how to read its message."""
-    if one.repeats is Repeats.MAP:
-        assert one.message is not None
-        key, value = one.message.fields
+    if field.repeats is Repeats.MAP:
+        assert field.message is not None
+        key, value = field.message.fields
         (first, one_wanted), (second, below) = _value(key, above), _value(value, above)
         wanted = Wanted({key.number: one_wanted.wanted, value.number: below.wanted})
         return f"MAP<{first}, {second}>" if second else "", Shape({}, wanted, below.endless)
-    kind, below = _value(one, above)
-    return f"ARRAY<{kind}>" if kind and one.repeats is Repeats.MANY else kind, below
+    kind, below = _value(field, above)
+    return f"ARRAY<{kind}>" if kind and field.repeats is Repeats.MANY else kind, below
 
 
-def _value(one: Field, above: tuple[str, ...]) -> tuple[str, Shape]:
-    message = one.message
+def _value(field: Field, above: tuple[str, ...]) -> tuple[str, Shape]:
+    message = field.message
     if message is None:
-        return TYPES[one.kind], Shape()
+        return TYPES[field.kind], Shape()
     if message.form is Form.STRUCT:
         below = shape_of(message, above)
         return struct_text(below.types) if below.types else "", below
@@ -94,8 +98,8 @@ def struct_text(types: Mapping[str, str]) -> str:
 def endless_misfits(columns: Sequence[tuple[str, str]], shape: Shape) -> Iterator[Misfit]:
     """Yield the declared columns that need a field in which a message contains itself."""
     for name, kind in columns:
-        asked = type_of(kind)
-        for path in (name, *(f"{name}.{below}" for below in _paths(asked))):
+        declared = type_of(kind)
+        for path in (name, *(f"{name}.{below}" for below in _paths(declared))):
             if path in shape.endless:
                 what = f"the field {path} is a {shape.endless[path]} in a {shape.endless[path]}, and so on without end"
                 hint = f"Declare {name} without it, or read the topic with format 'raw', as bytes."

@@ -52,8 +52,8 @@ def proto_of(columns: StructType, name: str, before: Message | None = None) -> s
 def _camel(name: str) -> str:
     """Return a name in the style of messages."""
     parts = re.split(r"[^A-Za-z0-9]+", name)
-    made = "".join(part[:1].upper() + part[1:] for part in parts)
-    return made if made[:1].isalpha() else f"T{made}"
+    camel = "".join(part[:1].upper() + part[1:] for part in parts)
+    return camel if camel[:1].isalpha() else f"T{camel}"
 
 
 @dataclass
@@ -63,12 +63,14 @@ class _Writer:
     imports: set[str] = field(default_factory=set)
 
     def message(self, name: str, columns: StructType, before: Message | None, indent: str) -> list[str]:
-        known = {one.name: one for one in before.fields} if before is not None else {}
+        fields_before = {field.name: field for field in before.fields} if before is not None else {}
         kept = {
-            column.name: one for column in columns if (one := known.get(column.name)) and _same(column.dataType, one)
+            column.name: field
+            for column in columns
+            if (field := fields_before.get(column.name)) and _same(column.dataType, field)
         }
         fresh = _unused(before)
-        gone = sorted(one.number for one in known.values() if one not in kept.values())
+        gone = sorted(field.number for field in fields_before.values() if field not in kept.values())
         reserved = [*(before.reserved if before is not None else ()), *((number, number + 1) for number in gone)]
         lines, inner = [], list[str]()
         names = {name.lower()}  # of nested messages; Java does not allow a nested class with the name of its outer one
@@ -108,11 +110,13 @@ class _Writer:
         from pyspark.sql import types as T  # noqa: N812, PLC0415 - as above
 
         if isinstance(kind, T.StructType):
-            made = _camel(name)
-            while made.lower() in names:
-                made += "_"
-            names.add(made.lower())
-            return made, self.message(made, kind, old.message if old is not None else None, indent)
+            name_of_message = _camel(name)
+            while name_of_message.lower() in names:
+                name_of_message += "_"
+            names.add(name_of_message.lower())
+            return name_of_message, self.message(
+                name_of_message, kind, old.message if old is not None else None, indent
+            )
         text = type_text(kind)
         if text in _TIMES:
             self.imports.add(_TIMES[text].lower())
@@ -131,7 +135,9 @@ def _no_type(name: str, kind: str) -> Exception:
 
 def _unused(before: Message | None) -> Iterator[int]:
     """Yield the numbers after all that were ever used."""
-    used = [] if before is None else [*(one.number + 1 for one in before.fields), *(end for _, end in before.reserved)]
+    used = (
+        [] if before is None else [*(field.number + 1 for field in before.fields), *(end for _, end in before.reserved)]
+    )
     number = max(used, default=1)
     while True:
         if number not in _NOT_FOR_USE:

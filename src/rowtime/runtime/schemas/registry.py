@@ -40,13 +40,17 @@ class Schema:
 
     def as_json(self) -> dict[str, Any]:
         """Return the form for a checkpoint."""
-        return {"schema": self.text, "schemaType": self.kind, "references": [list(one) for one in self.references]}
+        return {
+            "schema": self.text,
+            "schemaType": self.kind,
+            "references": [list(reference) for reference in self.references],
+        }
 
     @classmethod
-    def of_json(cls, found: Mapping[str, Any]) -> Schema:
+    def of_json(cls, content: Mapping[str, Any]) -> Schema:
         """Return the schema from its form in a checkpoint."""
-        references = tuple((name, text) for name, text in found.get("references", ()))
-        return cls(found["schema"], found.get("schemaType", _AVRO), references)
+        references = tuple((name, text) for name, text in content.get("references", ()))
+        return cls(content["schema"], content.get("schemaType", _AVRO), references)
 
 
 class Registry(Protocol):
@@ -80,41 +84,43 @@ class HttpRegistry:
     def by_id(self, number: int) -> Schema | None:
         """See `Registry`."""
         if number not in self._schemas:
-            status, found = self._ask("GET", f"/schemas/ids/{number}")
+            status, answer = self._ask("GET", f"/schemas/ids/{number}")
             if status == _NOT_FOUND:
                 return None
-            self._schemas[number] = self._schema(found)
+            self._schemas[number] = self._schema(answer)
         return self._schemas[number]
 
     def latest(self, subject: str) -> Schema | None:
         """See `Registry`."""
-        status, found = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
+        status, answer = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
         if status == _NOT_FOUND:
             return None
-        schema = self._schema(found)
-        if "id" in found:  # so that neither its text nor its references need be looked up
-            self._ids[subject, schema] = int(found["id"])
+        schema = self._schema(answer)
+        if "id" in answer:  # so that neither its text nor its references need be looked up
+            self._ids[subject, schema] = int(answer["id"])
         return schema
 
     def id_of(self, subject: str, schema: Schema, *, register: bool) -> int:
         """See `Registry`."""
         if (subject, schema) not in self._ids:
             path = f"/subjects/{quote(subject, safe='')}{'/versions' if register else ''}"
-            status, found = self._ask("POST", path, {"schema": schema.text, "schemaType": schema.kind})
+            status, answer = self._ask("POST", path, {"schema": schema.text, "schemaType": schema.kind})
             if status in (_NOT_FOUND, _CONFLICT, _INVALID):
-                raise not_taken(self._options.called, subject, str(found.get("message", "")), register=register)
-            self._ids[subject, schema] = int(found["id"])
+                raise not_taken(self._options.called, subject, str(answer.get("message", "")), register=register)
+            self._ids[subject, schema] = int(answer["id"])
         return self._ids[subject, schema]
 
-    def _schema(self, found: Mapping[str, Any], depth: int = 0) -> Schema:
+    def _schema(self, answer: Mapping[str, Any], depth: int = 0) -> Schema:
         """Return a schema with the schemas that it references; those that others reference come first."""
         references: dict[str, str] = {}
-        for one in found.get("references") or ():
-            _, inner = self._ask("GET", f"/subjects/{quote(one['subject'], safe='')}/versions/{one['version']}")
+        for reference in answer.get("references") or ():
+            _, inner = self._ask(
+                "GET", f"/subjects/{quote(reference['subject'], safe='')}/versions/{reference['version']}"
+            )
             below = self._schema(inner, depth + 1)
             references |= dict(below.references)
-            references[one["name"]] = below.text
-        return Schema(found["schema"], found.get("schemaType") or _AVRO, tuple(references.items()))
+            references[reference["name"]] = below.text
+        return Schema(answer["schema"], answer.get("schemaType") or _AVRO, tuple(references.items()))
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
         """Return the answer of the first address that has one, with its status."""
@@ -122,13 +128,13 @@ class HttpRegistry:
         for url in self._options.urls:
             try:
                 status, text = self._request(method, url + path, body)
-                found = json.loads(text or "{}")
+                answer = json.loads(text or "{}")
             except (OSError, HTTPException, ValueError) as error:
                 why = f"{urlsplit(url).netloc.rpartition('@')[2]}: {getattr(error, 'reason', error)}"
                 continue
             if status < _SERVER and status not in (401, 403, _UNKNOWN_REQUEST):
-                return status, found
-            why = f"{status} {found.get('message', '')}".strip()
+                return status, answer
+            why = f"{status} {answer.get('message', '')}".strip()
         hint = "Check schema.registry.url, that the registry runs, and who may access it (schema.registry.basic.auth…)."
         raise Failure(Problem("R501", f"{self._options.called} does not answer: {why}", hint=hint))
 
@@ -158,18 +164,18 @@ class MockRegistry:
 
     def by_id(self, number: int) -> Schema | None:
         """See `Registry`."""
-        found = self._found(number)
-        return None if found is None else Schema.of_json(found)
+        content = self._content_of(number)
+        return None if content is None else Schema.of_json(content)
 
     def latest(self, subject: str) -> Schema | None:
         """See `Registry`."""
-        mine = [Schema.of_json(found) for _, found in self._all() if found.get("subject") == subject]
+        mine = [Schema.of_json(content) for _, content in self._all() if content.get("subject") == subject]
         return mine[-1] if mine else None
 
     def id_of(self, subject: str, schema: Schema, *, register: bool) -> int:
         """See `Registry`; it accepts every schema."""
-        for number, found in self._all():
-            if found.get("subject") == subject and Schema.of_json(found) == schema:
+        for number, content in self._all():
+            if content.get("subject") == subject and Schema.of_json(content) == schema:
                 return number
         if not register:
             raise not_taken(f"the schema registry {MOCK}{self._folder.name}", subject, "", register=register)
@@ -192,19 +198,19 @@ class MockRegistry:
         if not self._folder.exists():
             return []
         numbers = sorted(int(file.stem) for file in self._folder.iterdir() if file.stem.isdigit())
-        return [(number, found) for number in numbers if (found := self._found(number)) is not None]
+        return [(number, content) for number in numbers if (content := self._content_of(number)) is not None]
 
-    def _found(self, number: int) -> dict[str, Any] | None:
+    def _content_of(self, number: int) -> dict[str, Any] | None:
         file = self._folder / f"{number}.json"
         if not file.exists():
             return None
         try:
-            found = json.loads(file.read_text())
-            schema = found["schema"]
+            content = json.loads(file.read_text())
+            schema = content["schema"]
         except (ValueError, KeyError, TypeError):
             what = f"{file} is not a schema of a mock registry"
             raise Failure(Problem("R501", what, hint='Write {"subject": "topic-value", "schema": {…}}.')) from None
-        return {**found, "schema": schema if isinstance(schema, str) else json.dumps(schema)}
+        return {**content, "schema": schema if isinstance(schema, str) else json.dumps(schema)}
 
 
 def not_taken(called: str, subject: str, why: str, *, register: bool) -> Exception:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from rowtime.runtime.sinks.ownership import Asked, Record
+    from rowtime.runtime.sinks.ownership import Claim, Record
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Sink(Protocol):
 class Owned(Protocol):
     """A sink whose target records which pump of which checkpoint writes what (`ownership`)."""
 
-    def claim(self, asked: Asked) -> Record:
+    def claim(self, claim: Claim) -> Record:
         """Claim the target and lock its place; raises ``Refused`` if it is another pump's."""
         ...
 

@@ -34,7 +34,7 @@ from rowtime.operators.gates.column_limits import Limit
 from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.plan.bind.sink_options import CHANGE, TableOptions
 from rowtime.runtime.sinks.contract import Batch
-from rowtime.runtime.sinks.ownership import Asked, Record, entitled, fenced, tag_of
+from rowtime.runtime.sinks.ownership import Claim, Record, entitled, fenced, tag_of
 from rowtime.runtime.sinks.table_book import BOOK, Book, key_of
 from rowtime.runtime.sinks.table_limits import limits_of
 from rowtime.runtime.sinks.table_times import as_text, time_type
@@ -62,7 +62,7 @@ class JdbcSink:
         self._folder: Place = Path()
         self._driver_tag = uuid.uuid4().hex[:6]
         self._row = key_of(self._table, node.name.removesuffix(".sink"))
-        self._asked: Asked | None = None
+        self._claim: Claim | None = None
         self._owner: Record | None = None
         self.limits: list[Limit] | None = None  # of an existing table, as far as the database has reported them
         self._casts: dict[str, str] = {}
@@ -76,21 +76,21 @@ class JdbcSink:
         """Remove staged files of crashed ticks; the table has only rows of committed transactions."""
         sweep(self._folder, (*staged, _FORMER))
 
-    def claim(self, asked: Asked) -> Record:
+    def claim(self, claim: Claim) -> Record:
         """Return the record with which the pump may write. Raises ``Refused``, see `ownership`.
 
         A pump that has written before may start while the database does not answer: then its first tick claims the
         table.
         """
-        self._asked = asked
+        self._claim = claim
         try:
             with self._connected(_context()) as connection:
                 self.limits = self._read(connection)
-                return self._entitled(self._book(connection), connection, asked)
+                return self._entitled(self._book(connection), connection, claim)
         except Failure as failure:
-            if asked.sent is None or any(problem.code != "R501" for problem in failure.problems):
+            if claim.sent is None or any(problem.code != "R501" for problem in failure.problems):
                 raise
-            return Record(asked.pump, asked.identity, asked.place, asked.at)
+            return Record(claim.pump, claim.identity, claim.place, claim.at)
 
     def record(self, record: Record) -> None:
         """Record the owner, before the first row."""
@@ -99,18 +99,18 @@ class JdbcSink:
                 self._owner = self._taken(self._book(connection), connection, record)
                 self._clear(connection)
         except Failure as failure:
-            if self._asked is None or self._asked.sent is None or failure.problems[0].code != "R501":
+            if self._claim is None or self._claim.sent is None or failure.problems[0].code != "R501":
                 raise
 
     def beyond(self, tick: int, rows: int) -> str:  # noqa: ARG002 - a table counts rows
         """Report rows that the journal does not know; they would be taken for repeats."""
-        asked, mine = self._asked, self._owner
-        if asked is None or mine is None:
+        claim, mine = self._claim, self._owner
+        if claim is None or mine is None:
             return ""
         with self._connected(_context()) as connection:
             next_row = self._book(connection).next_row() or 0
-        known = mine.base if asked.sent is None else asked.next_row
-        return f"the table {self._table} has {next_row - known:,} more of its rows" if next_row > known else ""
+        expected = mine.base if claim.sent is None else claim.next_row
+        return f"the table {self._table} has {next_row - expected:,} more of its rows" if next_row > expected else ""
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
         """Move the rows that the table does not have yet, in one transaction."""
@@ -137,7 +137,7 @@ class JdbcSink:
         for name, value in self._given.items():
             properties.setProperty(name, value)
         try:
-            connection = self._made(jvm).connect(self._url, properties)
+            connection = self._driver_of(jvm).connect(self._url, properties)
             if connection is None:
                 raise refuse("R504", f"{self._driver} does not understand the url {self._url}")
             try:
@@ -148,7 +148,7 @@ class JdbcSink:
         except Py4JJavaError as error:
             raise self._failure(str(error.java_exception.getMessage()).strip()) from error
 
-    def _made(self, jvm: Any) -> Any:
+    def _driver_of(self, jvm: Any) -> Any:
         """Return the driver. The class loader of Spark's jars finds it; ``DriverManager`` would not."""
         try:
             loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
@@ -189,18 +189,18 @@ class JdbcSink:
         book.prepare()
         return book
 
-    def _entitled(self, book: Book, connection: Any, asked: Asked) -> Record:
+    def _entitled(self, book: Book, connection: Any, claim: Claim) -> Record:
         """Return the record with which the pump may write. A dropped table's record excludes nobody.
 
         Raises ``Refused``: R440, R441.
         """
-        record, former = book.record(asked.pump, asked.identity), book.former
+        record, former = book.record(claim.pump, claim.identity), book.former
         if record is None and former is not None:
-            return Record(asked.pump, asked.identity, asked.place, asked.at, adopted=True)
-        there = book.there()
+            return Record(claim.pump, claim.identity, claim.place, claim.at, adopted=True)
+        content = book.contents()
         if not self._exists(connection, self._table) and (record is None or book.next_row()):
-            asked, there = replace(asked, take_over=True), None
-        return entitled(record, asked, f"the table {self._table}", lambda: there)
+            claim, content = replace(claim, take_over=True), None
+        return entitled(record, claim, f"the table {self._table}", lambda: content)
 
     def _taken(self, book: Book, connection: Any, record: Record) -> Record:
         """Store a record, unless it is stored; raises ``Refused`` if another process was faster."""
@@ -211,8 +211,8 @@ class JdbcSink:
             before = record.before[-1]["identity"] if record.before else None
             if before == (None if now is None else now.identity) and book.write(record, before):
                 return record
-            assert self._asked is not None
-            record = self._entitled(book, connection, self._asked)
+            assert self._claim is not None
+            record = self._entitled(book, connection, self._claim)
         raise self._failure(f"other pipelines change {BOOK} all the time")
 
     def _no_more(self, book: Book, mine: Record) -> RowtimeError:
@@ -224,17 +224,17 @@ class JdbcSink:
 
     def _late_claim(self, book: Book, connection: Any) -> Record:
         """Claim the table when the database answers again."""
-        assert self._asked is not None
-        return self._taken(book, connection, self._entitled(book, connection, self._asked))
+        assert self._claim is not None
+        return self._taken(book, connection, self._entitled(book, connection, self._claim))
 
     def _clear(self, connection: Any) -> None:
         """Drop the tables beside the target that crashed processes left."""
         schema = self._prefix.removesuffix(".").strip('"') or None
         for pattern in (self._stages, self._stages.upper()):
-            found = connection.getMetaData().getTables(None, schema, pattern.replace("_", "\\_") + "%", None)
+            tables = connection.getMetaData().getTables(None, schema, pattern.replace("_", "\\_") + "%", None)
             names = []
-            while found.next():
-                names.append(found.getString("TABLE_NAME"))
+            while tables.next():
+                names.append(tables.getString("TABLE_NAME"))
             for name in names:
                 self._do(connection, f"DROP TABLE {self._prefix}{name}")
         connection.commit()
@@ -245,13 +245,17 @@ class JdbcSink:
         """Return the limits of the table's columns; none without a table. Raises R547 for a missing column."""
         if not self._exists(connection, self._table):
             return []  # it is created with the declared columns of the stream
-        found = connection.createStatement().executeQuery(f"SELECT * FROM {self._table} WHERE 1 = 0")  # noqa: S608
-        limits = list(limits_of(found.getMetaData()))
+        answer = connection.createStatement().executeQuery(f"SELECT * FROM {self._table} WHERE 1 = 0")  # noqa: S608
+        limits = list(limits_of(answer.getMetaData()))
         names = [limit.name for limit in limits]
         if missing := [name for name in self._columns if name not in names]:
             pump = self._name.removesuffix(".sink")
             what = f"the table {self._table} has no column {missing[0]}, which the pump {pump} writes"
-            raise refuse("R547", what, f"Its columns are {', '.join(names)}. Add it to the table, or leave it out.")
+            raise refuse(
+                "R547",
+                what,
+                f"Its columns are {', '.join(names)}. Add {missing[0]} to it, or leave it out of the stream.",
+            )
         return [limit for limit in limits if limit.name in self._columns]
 
     def _exists(self, connection: Any, table: str) -> bool:

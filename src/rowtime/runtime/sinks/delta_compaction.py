@@ -50,21 +50,21 @@ def compacted(table: Any, place: Place) -> int:
     Raises `Conflict` if others have changed the same files meanwhile. Then nothing is left behind; if a commit ends
     without an answer, the new files stay, because the log may have them.
     """
-    made: list[_Larger] = []
+    larger: list[_Larger] = []
     try:
         for group in _groups(table):
-            made.extend(_written(table, place, group))
-        data = _entry(table, made)
+            larger.extend(_written(table, place, group))
+        data = _entry(table, larger)
     except BaseException:
-        _remove(made)
+        _remove(larger)
         raise
-    if made:
+    if larger:
         try:
-            _commit(table, place, made, data)
+            _commit(table, place, larger, data)
         except Conflict:
-            _remove(made)
+            _remove(larger)
             raise
-    return sum(len(one.old) for one in made)
+    return sum(len(new.old) for new in larger)
 
 
 def spare(table: Any) -> int:
@@ -72,9 +72,9 @@ def spare(table: Any) -> int:
     return sum(map(len, _groups(table)))
 
 
-def _remove(made: Sequence[_Larger]) -> None:
-    for one in made:
-        one.file.remove()
+def _remove(larger: Sequence[_Larger]) -> None:
+    for new in larger:
+        new.file.remove()
 
 
 # -- selection ---------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def _settings(table: Any) -> Mapping[str, str]:
 def _written(table: Any, place: Place, group: Sequence[TableFile]) -> Iterator[_Larger]:
     """Yield one new file with the rows of some files; nothing if these are not in the types of the table."""
     values = group[0].values
-    schema = pa.schema(one for one in pa.schema(table.schema().to_arrow()) if one.name not in values)
+    schema = pa.schema(field for field in pa.schema(table.schema().to_arrow()) if field.name not in values)
     folder = folder_of([*values], [*values.values()])
     path = f"{folder}/" * bool(folder) + f"part-{uuid.uuid4().hex}-compacted.zstd.parquet"
     make_folder((place / path).parent)
@@ -120,22 +120,22 @@ def _written(table: Any, place: Place, group: Sequence[TableFile]) -> Iterator[_
     yield _Larger(new, quote(path, _PLAIN), group)
 
 
-def _copy(file: Place, new: NewFile, schema: pa.Schema, known: int | None) -> None:
+def _copy(file: Place, new: NewFile, schema: pa.Schema, expected: int | None) -> None:
     count = 0
     for rows in rows_of(file, schema):
         new.write(rows)
         count += rows.num_rows
-    if known not in (None, count):
-        raise OSError(f"{file} was to have {known:,} rows, and has {count:,}")
+    if expected not in (None, count):
+        raise OSError(f"{file} was to have {expected:,} rows, and has {count:,}")
 
 
 # -- commit ------------------------------------------------------------------------------
 
 
-def _commit(table: Any, place: Place, made: Sequence[_Larger], data: bytes) -> None:
+def _commit(table: Any, place: Place, larger: Sequence[_Larger], data: bytes) -> None:
     """Create the entry of the next free version. Raises `Conflict`."""
     version = table.version()
-    replaced = {unquote(old.path) for one in made for old in one.old}
+    replaced = {unquote(old.path) for new in larger for old in new.old}
     for number in range(version + 1, version + 1 + _TRIES):
         entry = place / LOG / f"{number:020}.json"
         try:
@@ -160,10 +160,10 @@ def _check(entry: Place, replaced: set[str]) -> None:
             raise Conflict
 
 
-def _entry(table: Any, made: Sequence[_Larger]) -> bytes:
+def _entry(table: Any, larger: Sequence[_Larger]) -> bytes:
     """Return the content of the version: who made it and how, the added and the removed files."""
     now = time.time_ns() // 1_000_000
-    old = [file for one in made for file in one.old]
+    old = [file for part in larger for file in part.old]
     commit_info = {
         "timestamp": now,
         "operation": "OPTIMIZE",
@@ -171,22 +171,22 @@ def _entry(table: Any, made: Sequence[_Larger]) -> bytes:
         "readVersion": table.version(),
         "isolationLevel": "SnapshotIsolation",
         "isBlindAppend": False,
-        "operationMetrics": {"numAddedFiles": str(len(made)), "numRemovedFiles": str(len(old))},
+        "operationMetrics": {"numAddedFiles": str(len(larger)), "numRemovedFiles": str(len(old))},
         "engineInfo": "rowtime",
         "txnId": str(uuid.uuid4()),
     }
     gone = {"deletionTimestamp": now, "dataChange": False, "extendedFileMetadata": True}
     actions = [
         {"commitInfo": commit_info},
-        *({"remove": {"path": one.path, **gone, "partitionValues": one.values, "size": one.size}} for one in old),
-        *({"add": _added(one)} for one in made),
+        *({"remove": {"path": part.path, **gone, "partitionValues": part.values, "size": part.size}} for part in old),
+        *({"add": _added(part)} for part in larger),
     ]
     return b"".join(json.dumps(action).encode() + b"\n" for action in actions)
 
 
-def _added(one: _Larger) -> Mapping[str, Any]:
-    size, modified = size_of(one.file.place)
-    values = one.old[0].values
-    stats = statistics(pq.ParquetFile(content_of(one.file.place)).metadata, [*values])
+def _added(new: _Larger) -> Mapping[str, Any]:
+    size, modified = size_of(new.file.place)
+    values = new.old[0].values
+    stats = statistics(pq.ParquetFile(content_of(new.file.place)).metadata, [*values])
     file_values = {"partitionValues": values, "size": size, "modificationTime": modified}
-    return {"path": one.path, **file_values, "dataChange": False, "stats": json.dumps(stats)}
+    return {"path": new.path, **file_values, "dataChange": False, "stats": json.dumps(stats)}

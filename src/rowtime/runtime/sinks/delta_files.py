@@ -30,12 +30,12 @@ class TableFile:
 
 def files_of(table: Any) -> Iterator[TableFile]:
     """Yield the files of a table of deltalake, oldest first, except those of a table that it is a clone of."""
-    found = pa.table(table.get_add_actions(flatten=False)).sort_by(
+    actions = pa.table(table.get_add_actions(flatten=False)).sort_by(
         [("modification_time", "ascending"), ("path", "ascending")]
     )
     split = table.metadata().partition_columns
-    texts = {name: _texts(found["partition"], name) for name in split}
-    columns = (found[name].to_pylist() for name in ("path", "size_bytes", "num_records"))
+    texts = {name: _texts(actions["partition"], name) for name in split}
+    columns = (actions[name].to_pylist() for name in ("path", "size_bytes", "num_records"))
     for at, (path, size, rows) in enumerate(zip(*columns, strict=True)):
         elsewhere = "://" in path or path.startswith("/")  # of a table of which this one is a clone
         if not elsewhere:
@@ -71,10 +71,10 @@ def rows_of(file: Place, schema: pa.Schema, values: Mapping[str, str | None] | N
     for rows in pq.ParquetFile(content_of(file), coerce_int96_timestamp_unit="us").iter_batches():
         count, names = rows.num_rows, rows.schema.names
         columns = [
-            rows[one.name].cast(one.type)
-            if one.name in names
-            else pa.repeat(pa.scalar(folder.get(one.name)).cast(one.type), count)
-            for one in schema
+            rows[field.name].cast(field.type)
+            if field.name in names
+            else pa.repeat(pa.scalar(folder.get(field.name)).cast(field.type), count)
+            for field in schema
         ]
         yield pa.table(columns, schema=schema)
 
@@ -84,7 +84,9 @@ def whole(table: Any, place: Place) -> pa.Table | None:
     files, schema = [*files_of(table)], pa.schema(table.schema().to_arrow())
     if has_deleted_rows(table) or len(files) < pa.table(table.get_add_actions()).num_rows:
         return None
-    parts = [rows for one in files for rows in rows_of(place / unquote(one.path), schema, one.values)]
+    parts = [
+        rows for table_file in files for rows in rows_of(place / unquote(table_file.path), schema, table_file.values)
+    ]
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 

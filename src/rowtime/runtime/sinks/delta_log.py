@@ -25,7 +25,7 @@ from rowtime.runtime.delta_places import delta_place
 from rowtime.runtime.sinks.delta_compaction import LOG, compacted, spare
 from rowtime.runtime.sinks.delta_files import partition_of, size_of, statistics, whole
 from rowtime.runtime.sinks.failures import FOLDER_HINT
-from rowtime.runtime.sinks.lake import Conflict, Found, LakeSink, Mark, Ready, compared, last_of_each, published
+from rowtime.runtime.sinks.lake import Conflict, LakeSink, Mark, Ready, TableState, compared, last_of_each, published
 from rowtime.runtime.store_access import asking, deltalake_settings
 from rowtime.state.memory import read_table
 
@@ -61,7 +61,7 @@ class DeltaLog:
         self._path, self._pump = path, pump
         self._table: Any = None
 
-    def look(self, app: str) -> Found | None:
+    def look(self, app: str) -> TableState | None:
         """Return the present table, if there is one; ``app``: whose mark."""
         table = self._opened()
         if table is None:
@@ -72,7 +72,7 @@ class DeltaLog:
         metadata = table.metadata()
         columns = StructType.fromJson(json.loads(table.schema().to_json()))
         mark = Mark() if tick is None else Mark(tick, rows or 0)
-        return Found(str(metadata.id), columns, tuple(metadata.partition_columns), mark, _odd(table, columns))
+        return TableState(str(metadata.id), columns, tuple(metadata.partition_columns), mark, _odd(table, columns))
 
     def create(self, columns: StructType, partitions: Sequence[str]) -> None:
         """Create the table. Raises `Conflict` if somebody else just has."""
@@ -96,7 +96,7 @@ class DeltaLog:
 
         mark = [Transaction(ready.app, ready.mark.tick), Transaction(f"{ready.app}/rows", ready.mark.rows)]
         metadata = {PUMP: ready.app, "rowtime.tick": str(ready.mark.tick), "rowtime.bound": to_text(ready.bound)}
-        known = self._table.version()
+        version = self._table.version()
         properties = CommitProperties(custom_metadata=metadata, app_transactions=mark)
         try:
             with asking(self._path):
@@ -105,7 +105,7 @@ class DeltaLog:
                     self._merge(ready, properties)
                 else:
                     self._add(ready.files, properties)
-                self._keep(known)
+                self._keep(version)
         except CommitFailedError as error:
             raise Conflict from error
         except DeltaError as error:
@@ -118,14 +118,14 @@ class DeltaLog:
         table = self._opened()
         if table is None:
             raise self._failure(FileNotFoundError("there is no table"))
-        known = table.version()
+        version = table.version()
         try:
             with asking(self._path):
-                found = compacted(table, self._path)
-                self._keep(known)
+                count = compacted(table, self._path)
+                self._keep(version)
         except (DeltaError, OSError, pa.ArrowException) as error:
             raise self._failure(error) from error
-        return found
+        return count
 
     def spare(self) -> int:
         """Return how many files could be parts of larger ones: several in a partition, less than half as large."""
@@ -143,7 +143,10 @@ class DeltaLog:
         if merged:
             return whole(table, self._path)
         history = table.history()
-        done, pumps = {one.get("operation") for one in history}, {one.get(PUMP) for one in history if _adds(one)}
+        done, pumps = (
+            {commit.get("operation") for commit in history},
+            {commit.get(PUMP) for commit in history if _adds(commit)},
+        )
         if history[-1]["version"] or done - {"CREATE TABLE", "WRITE", "OPTIMIZE", "ADD FEATURE"}:
             return None
         if "OPTIMIZE" in done:
@@ -162,12 +165,12 @@ class DeltaLog:
         if listed and "invariants" not in listed and not all(field.nullable for field in self._table.schema().fields):
             self._table.alter.add_feature(TableFeatures.Invariants, allow_protocol_versions_increase=True)
 
-    def _keep(self, known: int) -> None:
+    def _keep(self, before: int) -> None:
         """Make the new entries of the log durable; deltalake does not."""
         self._table.update_incremental()
         if isinstance(self._path, ObjectPlace):  # objects in a store are durable
             return
-        for version in range(known + 1, self._table.version() + 1):
+        for version in range(before + 1, self._table.version() + 1):
             with contextlib.suppress(FileNotFoundError):  # the log may have been cleaned up to there
                 sync(self._path / LOG / f"{version:020}.json")
         sync(self._path / LOG)
@@ -210,9 +213,9 @@ class DeltaLog:
         partitions = table.metadata().partition_columns
         for file in files:
             size, modified = size_of(file)
-            known = pq.ParquetFile(content_of(file))
-            values = partition_of(known, partitions)
-            stats = json.dumps(statistics(known.metadata, partitions))
+            parquet = pq.ParquetFile(content_of(file))
+            values = partition_of(parquet, partitions)
+            stats = json.dumps(statistics(parquet.metadata, partitions))
             actions.append(AddAction(below(file, self._path), size, values, modified, True, stats))  # noqa: FBT003
         table.create_write_transaction(actions, "append", table.schema(), partitions, commit_properties=properties)
 

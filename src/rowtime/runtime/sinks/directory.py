@@ -26,7 +26,7 @@ from rowtime.core.errors import refuse
 from rowtime.core.partition_folders import escaped, is_partition
 from rowtime.core.shared_paths import local
 from rowtime.core.stores import ObjectPlace, Place, below, on_store
-from rowtime.runtime.sinks.ownership import RECORD, Asked, Record, There, owner, read, running, tag_of
+from rowtime.runtime.sinks.ownership import RECORD, Claim, Contents, Record, owner, read, running, tag_of
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import able, make_folder, move, sweep, sync_names
 
@@ -59,20 +59,20 @@ class DirectorySink:
     def _staging(self) -> Place:
         return self._own / (self._identity or "unclaimed")
 
-    def claim(self, asked: Asked) -> Record:
+    def claim(self, claim: Claim) -> Record:
         """Return the record with which the pump may write, and lock its place. Raises ``Refused``, see `ownership`.
 
         R597 if there are files in other folders than the pump's will be in.
         """
-        other = None if self._partitions is None else next(self._elsewhere(self._partitions), None)
-        if other is not None:
+        foreign = None if self._partitions is None else next(self._elsewhere(self._partitions), None)
+        if foreign is not None:
             into = f"in folders by {', '.join(self._partitions or ())}" if self._partitions else "all in one folder"
-            what = f"the pump {self._pump} writes files {into}, and {self.path} has {other}"
+            what = f"the pump {self._pump} writes files {into}, and {self.path} has {foreign}"
             raise refuse("R597", what, "Readers would not see a table there: write into a separate folder.")
         target = f"the directory {self.path}"
-        found = owner(self._own, asked, target, self._there)
+        record = owner(self._own, claim, target, self._contents)
         if isinstance(self._own, ObjectPlace):  # a store has no locks
-            return found
+            return record
         make_folder(self._own)
         lock = (self._own / LOCK).open("a")
         try:
@@ -80,10 +80,10 @@ class DirectorySink:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.close()
-            raise running(asked, target) from None
+            raise running(claim, target) from None
         self._lock = lock
         # Read it again: another process may have written its record before this one had the lock.
-        return owner(self._own, asked, target, self._there) if found != read(self._own) else found
+        return owner(self._own, claim, target, self._contents) if record != read(self._own) else record
 
     def _elsewhere(self, partitions: Sequence[str]) -> Iterator[str]:
         """Yield files outside of the folders of the pump, because readers could not read both as one table."""
@@ -105,22 +105,22 @@ class DirectorySink:
         """Report files of later ticks that the pump of this checkpoint has published."""
         tag = tag_of(self._identity, self._pump)
         names = sorted(path.name for path in _published(self.path) if _tag(path.name) == tag)
-        ticks = [int(found[1]) for name in names if (found := _TICK.match(name))]
+        ticks = [int(match[1]) for name in names if (match := _TICK.match(name))]
         return f"{self.path} has rows of tick {max(ticks)}" if ticks and max(ticks) > tick else ""
 
-    def _there(self) -> There | None:
+    def _contents(self) -> Contents | None:
         """Return what the pump may have written: files with its tag; else files that do not name a pump."""
         record = read(self._own)
         files = [path.name for path in _published(self.path) if _OURS.fullmatch(path.name)]
         if record is not None:
             mine = len([name for name in files if _tag(name) == record.tag])
-            before = {tag_of(one["identity"], record.pump) for one in record.before}
+            before = {tag_of(former["identity"], record.pump) for former in record.before}
             nothing = not mine and not record.adopted and not any(_tag(name) in before for name in files)
-            return There(None, None, counted(mine, "files"), empty=nothing)
+            return Contents(None, None, counted(mine, "files"), empty=nothing)
         tags = tags_of(self.path)
         files = [name for name in files if _tag(name) not in tags]
         words = f"{len(files)} files that do not name a pump"
-        return There(None, None, words, others=bool(tags)) if files else None
+        return Contents(None, None, words, others=bool(tags)) if files else None
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
         """Rename the staged files into place, in order."""
@@ -163,12 +163,12 @@ def folder_at(path: str) -> Path:
 
 def tags_of(directory: Place) -> set[str]:
     """Return the tags of the pumps recorded in a directory, now or before a takeover."""
-    found = set()
+    tags = set()
     for path in (directory / STAGING).glob(f"*/{RECORD}"):
         record = read(path.parent)
         if record is not None:
-            found |= {record.tag, *(tag_of(one["identity"], record.pump) for one in record.before)}
-    return found
+            tags |= {record.tag, *(tag_of(former["identity"], record.pump) for former in record.before)}
+    return tags
 
 
 def files_of(directory: Path, pump: str, identity: str) -> list[Place]:

@@ -85,20 +85,20 @@ class Replace(_OverwriteFiles):
                         data_file=file,
                     )
                 )
-        found = [writer.to_manifest_file()]
+        manifests = [writer.to_manifest_file()]
         with self._writer() as writer:
             for entry in removed:
                 writer.add_entry(entry)
-        return [*found, writer.to_manifest_file(), *self._existing_manifests()]
+        return [*manifests, writer.to_manifest_file(), *self._existing_manifests()]
 
     def _writer(self) -> ManifestWriter:
         return self.new_manifest_writer(self.spec(self._spec))
 
     def _summary(self, snapshot_properties: Mapping[str, str] = _PROPERTIES) -> Summary:
         self._operation = Operation.OVERWRITE  # pyiceberg collects metrics for the operations that it executes itself
-        found = super()._summary(dict(snapshot_properties))
+        summary = super()._summary(dict(snapshot_properties))
         self._operation = Operation.REPLACE
-        return Summary(self._operation, **found.additional_properties)
+        return Summary(self._operation, **summary.additional_properties)
 
     def _validate_concurrency(self) -> None:
         """Allow any appends of others. Raises `ValidationException` if they have changed the replaced files."""
@@ -117,15 +117,15 @@ def compacted(table: Table, folder: Place, spelled: Callable[[Place], str]) -> i
     `ValidationException` if others were faster, and then leaves nothing behind.
     """
     groups = list(_groups(table))
-    made: list[_Larger] = []
+    larger: list[_Larger] = []
     try:
-        made.extend(_written(table, folder, group) for group in groups)
-        files = [parquet_file_to_data_file(table.io, table.metadata, spelled(one.file.place)) for one in made]
-        fit = [(file, one) for file, one in zip(files, made, strict=True) if file.partition == one.old[0].partition]
+        larger.extend(_written(table, folder, group) for group in groups)
+        files = [parquet_file_to_data_file(table.io, table.metadata, spelled(new.file.place)) for new in larger]
+        fit = [(file, new) for file, new in zip(files, larger, strict=True) if file.partition == new.old[0].partition]
     except BaseException:
-        _remove(made)
+        _remove(larger)
         raise
-    _remove([one for one in made if one not in [known for _, known in fit]])
+    _remove([new for new in larger if new not in [kept for _, kept in fit]])
     if not fit:
         return 0
     properties = {**table.metadata.properties, TableProperties.COMMIT_NUM_RETRIES: str(_TRIES)}
@@ -133,13 +133,13 @@ def compacted(table: Table, folder: Place, spelled: Callable[[Place], str]) -> i
     try:
         with table.transaction() as changes:
             replace = Replace(changes, table.io)
-            for file, one in fit:
-                replace.put(file, one.old, one.number)
+            for file, new in fit:
+                replace.put(file, new.old, new.number)
             replace.commit()
     except (CommitFailedException, ValidationException):
-        _remove([one for _, one in fit])
+        _remove([new for _, new in fit])
         raise
-    return sum(len(one.old) for _, one in fit)
+    return sum(len(new.old) for _, new in fit)
 
 
 def spare(table: Table) -> int:
@@ -193,13 +193,13 @@ def _written(table: Table, folder: Place, group: Sequence[ManifestEntry]) -> _La
 
 
 def _fill(new: NewFile, table: Table, old: Sequence[DataFile]) -> None:
-    count, known = 0, sum(file.record_count for file in old)
+    count, expected = 0, sum(file.record_count for file in old)
     schema = schema_to_pyarrow(table.schema())
     for rows in _batches(table, old):
         new.write(pa.Table.from_batches([rows]).cast(schema))
         count += rows.num_rows
-    if count != known:
-        raise ValueError(f"{len(old)} files were to have {known:,} rows, and have {count:,}")
+    if count != expected:
+        raise ValueError(f"{len(old)} files were to have {expected:,} rows, and have {count:,}")
     new.close()
 
 
@@ -210,6 +210,6 @@ def _batches(table: Table, files: Sequence[DataFile]) -> Iterator[pa.RecordBatch
         yield from scan._record_batches_from_scan_tasks_and_deletes([FileScanTask(file)], {})  # noqa: SLF001
 
 
-def _remove(made: Sequence[_Larger]) -> None:
-    for one in made:
-        one.file.remove()
+def _remove(larger: Sequence[_Larger]) -> None:
+    for new in larger:
+        new.file.remove()

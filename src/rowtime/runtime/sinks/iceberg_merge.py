@@ -105,10 +105,13 @@ class Merging:
         """Write rows as files of the table, one for each partition."""
         schema = self._schema
         names, count = set(rows.column_names), rows.num_rows
-        columns = [rows[one.name].cast(one.type) if one.name in names else pa.nulls(count, one.type) for one in schema]
+        columns = [
+            rows[field.name].cast(field.type) if field.name in names else pa.nulls(count, field.type)
+            for field in schema
+        ]
         whole = pa.table(columns, schema=schema)
         source = self.table.schema()
-        partitions = [source.find_column_name(one.source_id) for one in self.table.spec().fields]
+        partitions = [source.find_column_name(field.source_id) for field in self.table.spec().fields]
         stem = f"part-{self.ready.mark.tick:012d}-{uuid.uuid4().hex}"
         for part in _split(whole, partitions):
             file = NewFile(self.folder / f"{stem}-{next(_NUMBERS)}.parquet", schema)
@@ -131,9 +134,11 @@ def _others(rows: pa.Table, keys: pa.Table) -> pa.Table:
     """Return the rows without those of some keys."""
     names = keys.column_names
     numbered = rows.select(names).append_column(ROW_NUMBER, pa.array(np.arange(rows.num_rows)))
-    found = numbered.join(keys.cast(numbered.select(names).schema), names, join_type="left semi")[ROW_NUMBER].to_numpy()
+    indices = numbered.join(keys.cast(numbered.select(names).schema), names, join_type="left semi")[
+        ROW_NUMBER
+    ].to_numpy()
     keep = np.ones(rows.num_rows, dtype=bool)
-    keep[found] = False
+    keep[indices] = False
     return rows.filter(pa.array(keep))
 
 
@@ -141,27 +146,27 @@ def _around(keys: pa.Table) -> BooleanExpression:
     """Return which files may have rows of some keys: by each column's values, or by the range of many."""
     from pyiceberg.expressions import AlwaysTrue, And  # noqa: PLC0415 - an extra
 
-    found: BooleanExpression = AlwaysTrue()
+    condition: BooleanExpression = AlwaysTrue()
     for column in keys.schema:
         name, kind = column.name, column.type
         if not any(is_of(kind) for is_of in _COMPARED):
             continue
         values = pc.unique(keys[name])
         if len(values) <= _FEW:
-            found = And(found, _expression("In", name, set(values.to_pylist())))
+            condition = And(condition, _expression("In", name, set(values.to_pylist())))
         else:
             ends = pc.min_max(values).as_py()
-            found = And(
-                found,
+            condition = And(
+                condition,
                 _expression("GreaterThanOrEqual", name, ends["min"]),
                 _expression("LessThanOrEqual", name, ends["max"]),
             )
-    return found
+    return condition
 
 
 def _expression(kind: str, column: str, operand: Any) -> BooleanExpression:
     """Return an expression of pyiceberg; its type stubs require keywords that it does not accept."""
     from pyiceberg import expressions  # noqa: PLC0415 - an extra
 
-    found: BooleanExpression = getattr(expressions, kind)(column, operand)
-    return found
+    expression: BooleanExpression = getattr(expressions, kind)(column, operand)
+    return expression

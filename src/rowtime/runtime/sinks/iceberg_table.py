@@ -20,7 +20,7 @@ from rowtime.core.time import to_text
 from rowtime.runtime.iceberg_catalog import ask_the_store, given_in, opened, place_in
 from rowtime.runtime.sinks.failures import naming
 from rowtime.runtime.sinks.iceberg_merge import Merging
-from rowtime.runtime.sinks.lake import Conflict, Found, LakeSink, Mark, Ready, published
+from rowtime.runtime.sinks.lake import Conflict, LakeSink, Mark, Ready, TableState, published
 from rowtime.state.memory import read_table
 
 if TYPE_CHECKING:
@@ -70,17 +70,17 @@ class IcebergTable:
     @property
     def _location(self) -> str:
         """Return the table's folder, as the catalog spells it."""
-        found: str = self._home if self._table is None else self._table.location()
-        return found.rstrip("/")
+        location: str = self._home if self._table is None else self._table.location()
+        return location.rstrip("/")
 
     @property
     def _place(self) -> Place:
-        found = place_in(self._location, self._opened_catalog().properties, "the warehouse")
-        if found is None:
+        place = place_in(self._location, self._opened_catalog().properties, "the warehouse")
+        if place is None:
             what = f"the Iceberg table {self._name} is at {self._location}: rowtime cannot write there"
             hint = "Use a catalog whose warehouse is a folder that the workers share (file:///…) or a bucket (s3://…)."
             raise refuse("R572", what, hint)
-        return found
+        return place
 
     def _spelled(self, place: Place) -> str:
         """Return a file's name in the metadata of the table."""
@@ -96,7 +96,7 @@ class IcebergTable:
             raise refuse("R572", what, "Give it a warehouse: OPTIONS (catalog.warehouse 'file:///…'), or 's3://…'.")
         return "/".join([warehouse.rstrip("/"), *self._name.split(".")])
 
-    def look(self, app: str) -> Found | None:
+    def look(self, app: str) -> TableState | None:
         """Return the present table, if there is one; ``app``: whose mark."""
         table = self._opened()
         if table is None:
@@ -106,10 +106,10 @@ class IcebergTable:
         from pyspark.sql.types import StructType  # noqa: PLC0415
 
         fields, odd = table.spec().fields, ""
-        partitions = tuple(table.schema().find_column_name(one.source_id) or "" for one in fields)
+        partitions = tuple(table.schema().find_column_name(field.source_id) or "" for field in fields)
         if table.metadata.format_version not in _VERSIONS:
             odd = f"has format version {table.metadata.format_version}, which rowtime does not write"
-        if not all(isinstance(one.transform, IdentityTransform) for one in fields):
+        if not all(isinstance(field.transform, IdentityTransform) for field in fields):
             odd = (
                 "has partitions that are computed (bucket, truncate, day, …), and rowtime writes those of whole values"
             )
@@ -120,13 +120,13 @@ class IcebergTable:
             odd = f"has a type that Spark does not have ({error})"
         written = table.properties.get(_property(app), "")
         mark = Mark(*map(int, written.split())) if written else Mark()
-        return Found(str(table.metadata.table_uuid), columns, partitions, mark, odd)
+        return TableState(str(table.metadata.table_uuid), columns, partitions, mark, odd)
 
     def marks(self, app: str) -> list[int]:
         """Return how many rows of a pump the table had by each of its snapshots."""
         table = self._opened()
-        summaries = (one.summary for one in table.snapshots() if one.summary) if table is not None else ()
-        return [int(one[ROWS]) for one in summaries if one.get(PUMP) == app]
+        summaries = (summary.summary for summary in table.snapshots() if summary.summary) if table is not None else ()
+        return [int(summary[ROWS]) for summary in summaries if summary.get(PUMP) == app]
 
     def create(self, columns: StructType, partitions: Sequence[str]) -> None:
         """Create the table. Raises `Conflict` if somebody else just has."""
@@ -142,8 +142,8 @@ class IcebergTable:
         try:
             _make(catalog, namespace)
             with (
-                catalog.create_table_transaction(self._name, schema, location=home) as made,
-                made.update_spec() as spec,
+                catalog.create_table_transaction(self._name, schema, location=home) as transaction,
+                transaction.update_spec() as spec,
             ):
                 for name in partitions:
                     spec.add_identity(name)
@@ -207,14 +207,14 @@ class IcebergTable:
 
         before = table.metadata.current_snapshot_id
         try:
-            found = compacted(table, self._place / _DATA, self._spelled)
+            count = compacted(table, self._place / _DATA, self._spelled)
         except (CommitFailedException, CommitStateUnknownException, ValidationException) as error:
             raise Conflict from error
         except Exception as error:
             raise self._failure(error) from error
-        if found:
+        if count:
             self._keep(before)
-        return found
+        return count
 
     def spare(self) -> int:
         """Return how many files could be parts of larger ones."""
@@ -232,7 +232,9 @@ class IcebergTable:
             return pa.table({})
         if merged:
             return table.scan().to_arrow()
-        done = [(str(one.summary.operation.value), one.summary.get(PUMP)) for one in table.snapshots() if one.summary]
+        done = [
+            (str(item.summary.operation.value), item.summary.get(PUMP)) for item in table.snapshots() if item.summary
+        ]
         kinds = {kind for kind, _ in done}
         if kinds - {"append", "replace"} or (table.snapshots() and table.snapshots()[0].parent_snapshot_id is not None):
             return None
@@ -240,7 +242,7 @@ class IcebergTable:
             pumps = {pump for kind, pump in done if kind == "append"}
             return table.scan().to_arrow() if every and len(pumps) == 1 and None not in pumps else None
         folder = f"{self._spelled(self._place / _DATA)}/"
-        names = sorted(one.removeprefix(folder) for one in table.inspect.files()["file_path"].to_pylist())
+        names = sorted(item.removeprefix(folder) for item in table.inspect.files()["file_path"].to_pylist())
         parts = [read_table(self._place / _DATA / name) for name in names if files(published(name))]
         return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
 
@@ -250,8 +252,12 @@ class IcebergTable:
             return
         snapshot, places = self._table.current_snapshot(), [self._table.metadata_location]
         if snapshot is not None and snapshot.snapshot_id != before:
-            added = (one for one in snapshot.manifests(self._table.io) if one.added_snapshot_id == snapshot.snapshot_id)
-            places += [snapshot.manifest_list, *(one.manifest_path for one in added)]
+            added = (
+                manifest
+                for manifest in snapshot.manifests(self._table.io)
+                if manifest.added_snapshot_id == snapshot.snapshot_id
+            )
+            places += [snapshot.manifest_list, *(manifest.manifest_path for manifest in added)]
         paths = [Path(place.removeprefix(_SCHEME)) for place in places]
         for path in (*paths, *{path.parent for path in paths}):
             sync(path)

@@ -137,8 +137,8 @@ class Target:
         members = row_columns(columns, F.col(ROWTIME), rowtime_column)
         if self._framing is not None:
             return self._framing.value(members)
-        made = F.struct(*(column.alias(name) for name, column in members.items()))
-        return F.to_json(made, JSON_OPTIONS).cast("binary")
+        struct = F.struct(*(column.alias(name) for name, column in members.items()))
+        return F.to_json(struct, JSON_OPTIONS).cast("binary")
 
     def written(self, records: DataFrame) -> DataFrame:
         """Return records with a ``value`` of `value` in the written bytes."""

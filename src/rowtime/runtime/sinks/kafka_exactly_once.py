@@ -25,8 +25,8 @@ from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.kafka import OWNER_HEADER, SEQUENCE_HEADER, STREAM_HEADER, Target
 from rowtime.runtime.sinks.kafka_framing import CHOSEN, Choice
 from rowtime.runtime.sinks.kafka_topic import KNOWN, KafkaSink, shown_rows
-from rowtime.runtime.sinks.ownership import Asked, Record, fenced
-from rowtime.runtime.sinks.topic_owner import Found, TopicEnds, owner_header
+from rowtime.runtime.sinks.ownership import Claim, Record, fenced
+from rowtime.runtime.sinks.topic_owner import TopicEnds, TopicState, owner_header
 from rowtime.runtime.sinks.transactions import FencedError, Mark, Sent, Transactions
 from rowtime.runtime.sources.kafka_rows import BOUND_HEADER
 from rowtime.state.files import make_folder, write_over
@@ -50,13 +50,15 @@ class SettledEnds(TopicEnds):
 
     def ask(self, *, everywhere: bool = False) -> tuple[dict[Partition, Extent], str]:
         """Ask as `TopicEnds` does, after all present records."""
-        there, _ = self._all.ask(everywhere=everywhere)
+        ends, _ = self._all.ask(everywhere=everywhere)
         until = time.monotonic() + _WAIT
         while True:
-            found, topic = super().ask(everywhere=everywhere)
-            open_ = [one for one, at in there.items() if one in found and found[one].end < at.end]
+            settled, topic = super().ask(everywhere=everywhere)
+            open_ = [
+                partition for partition, at in ends.items() if partition in settled and settled[partition].end < at.end
+            ]
             if not open_:
-                return found, topic
+                return settled, topic
             if time.monotonic() > until:
                 what = f"a transaction of another program is open in partition {open_[0].number} of {open_[0].topic}"
                 hint = "Start again once it has ended, or end that program."
@@ -81,38 +83,38 @@ class TransactionalSink(KafkaSink):
 
     # -- ownership --------------------------------------------------------------------
 
-    def _entitled(self, asked: Asked) -> Record:
+    def _entitled(self, claim: Claim) -> Record:
         """Return the record; a process that may not write is refused before it aborts an open transaction."""
-        super()._entitled(asked)
+        super()._entitled(claim)
         plain, self._ends = self._ends, self._settled
         try:
             self._begin()
-            record, last = super()._entitled(asked), self._session.mark()
-            self._mark = last if last is not None and last.identity == asked.identity else None
+            record, last = super()._entitled(claim), self._session.mark()
+            self._mark = last if last is not None and last.identity == claim.identity else None
             if self._record is None and last is not None and self._mark is None:  # continue exactly after it
                 clock = max(last.bound, BEGINNING if record.clock is None else record.clock)
                 record = replace(
                     record, base=max(record.base, last.next_row), clock=clock if clock > BEGINNING else None
                 )
         except Exception:
-            self._found = self._record = None  # the first tick asks again
+            self._state = self._record = None  # the first tick asks again
             raise
         finally:
             self._ends = plain
         return record
 
-    def claim(self, asked: Asked) -> Record:
+    def claim(self, claim: Claim) -> Record:
         """Claim as `KafkaSink` does; it needs the right to read, to know which rows exist (R504).
 
         Refused too if a tick was begun without transactions (R451): some of its rows may exist.
         """
-        least, most = asked.sent or (0, 0)
+        least, most = claim.sent or (0, 0)
         if least < most and ENDS not in (self._remembered() or {}) and self._staged():
             what = f"{most - least:,} rows of the last tick may be in {self._target}, written without a transaction"
             raise refuse(
                 "R451", what, "Start once without transactions, which writes all of them; then add the option."
             )
-        record = super().claim(asked)
+        record = super().claim(claim)
         if self._blind:
             what = f"{self._target} cannot be read, which transactions need"
             raise refuse("R504", what, "Give the user the right to read the topic, or leave transactions out.")
@@ -123,15 +125,15 @@ class TransactionalSink(KafkaSink):
 
     def beyond(self, tick: int, rows: int) -> str:
         """Report rows of this checkpoint that its journal does not know."""
-        asked, mark = self._asked, self._mark
-        if asked is not None and mark is not None and asked.sent is not None and mark.next_row > asked.next_row:
-            return f"{self._target} has {mark.next_row - asked.next_row:,} more of its rows"
+        claim, mark = self._claim, self._mark
+        if claim is not None and mark is not None and claim.sent is not None and mark.next_row > claim.next_row:
+            return f"{self._target} has {mark.next_row - claim.next_row:,} more of its rows"
         return super().beyond(tick, rows)
 
-    def _take(self, record: Record, found: Found) -> None:
+    def _take(self, record: Record, ends: TopicState) -> None:
         """Record the owner in a mark too: no other process can overlook it."""
-        assert self._asked is not None
-        super()._take(record, found)
+        assert self._claim is not None
+        super()._take(record, ends)
         if self._mark is None:
             number = self._counted(self._remembered() or {})
             with self._alone():
@@ -139,28 +141,31 @@ class TransactionalSink(KafkaSink):
         self._look()
         self._remember()
 
-    def _counted(self, known: Mapping[str, Any]) -> int:
+    def _counted(self, remembered: Mapping[str, Any]) -> int:
         """Return the number of the next row by the topic's records since the last stored transaction.
 
         This is needed only if the brokers have dropped the mark, which they do some days after it was written.
         """
-        if ENDS not in known:
+        if ENDS not in remembered:
             return 0
         extents, topic = self._settled.ask(everywhere=True)
-        if topic != known["topic"]:
+        if topic != remembered["topic"]:
             return 0
-        ends = {one: Extent(max(known[ENDS].get(str(one.number), 0), at.first), at.end) for one, at in extents.items()}
+        ends = {
+            partition: Extent(max(remembered[ENDS].get(str(partition.number), 0), at.first), at.end)
+            for partition, at in extents.items()
+        }
         return self._settled.between(ends).rows
 
     def _begin(self) -> None:
         with self._alone():
             self._session.open()
 
-    def _again(self, asked: Asked) -> None:
+    def _again(self, claim: Claim) -> None:
         """Begin again after an error, unless another checkpoint has begun since: R441."""
         for look in (self._begin, lambda: None):
             self._mark = self._session.mark()
-            if self._mark is not None and self._mark.identity != asked.identity:
+            if self._mark is not None and self._mark.identity != claim.identity:
                 raise fenced(self._mark.record, self._target, shared=True)
             look()
 
@@ -173,9 +178,9 @@ class TransactionalSink(KafkaSink):
             raise self._taken() from error
 
     def _taken(self) -> Refused:
-        assert self._asked is not None
+        assert self._claim is not None
         mark = self._session.mark()
-        if mark is not None and mark.identity != self._asked.identity:
+        if mark is not None and mark.identity != self._claim.identity:
             return fenced(mark.record, self._target, shared=True)
         what = f"another process has begun to write {self._target}, and this one can no longer commit"
         return refuse("R441", what, "Let that process run. If there is none, a transaction took too long: start again.")
@@ -184,7 +189,7 @@ class TransactionalSink(KafkaSink):
 
     def _look(self) -> None:
         extents, _ = self._ends.ask(everywhere=True)
-        self._extents = {str(one.number): at.end for one, at in extents.items()}
+        self._extents = {str(partition.number): at.end for partition, at in extents.items()}
         self._seen = extents[self._ends.first].end
 
     def _known(self, record: Record) -> dict[str, Any]:
@@ -199,10 +204,10 @@ class TransactionalSink(KafkaSink):
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:
         """Write the missing rows and the bound in one transaction. Raises ``Refused`` (R441, R451)."""
-        assert self._asked is not None
+        assert self._claim is not None
         self._check()
         if not self._session.is_open:
-            self._again(self._asked)
+            self._again(self._claim)
         assert self._record is not None
         after = batch.first + batch.count
         mark = self._mark or Mark.of(self._record, 0)
@@ -250,8 +255,8 @@ class TransactionalSink(KafkaSink):
                 target = Target(self._options, self._framing(spark, node, rows))
                 target.topic_options.fit(names)
             value = target.value(rows, names, node.rowtime or None)
-            found = target.written(rows.select(target.key(rows).alias("key"), value.alias("value"))).toArrow()
-            for part in found.to_batches():
+            records = target.written(rows.select(target.key(rows).alias("key"), value.alias("value"))).toArrow()
+            for part in records.to_batches():
                 yield from zip(part["key"].to_pylist(), part["value"].to_pylist(), strict=True)
 
     def close(self) -> None:

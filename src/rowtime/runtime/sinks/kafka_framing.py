@@ -62,8 +62,8 @@ class Framing:
         """Return columns, by their names, as the bytes of a record."""
         head = F.lit(bytearray(b"\0" + self.number.to_bytes(_ID_BYTES, "big")))
         if self.kind == JSON:
-            made = F.struct(*(column.alias(name) for name, column in columns.items()))
-            return F.concat(head, F.to_json(made, JSON_OPTIONS).cast("binary"))
+            struct = F.struct(*(column.alias(name) for name, column in columns.items()))
+            return F.concat(head, F.to_json(struct, JSON_OPTIONS).cast("binary"))
         from pyspark.sql.avro.functions import to_avro  # noqa: PLC0415 - only with Avro
 
         members = (column.cast(self.types[name]).alias(name) for name, column in columns.items())
@@ -80,29 +80,29 @@ def schema_of(spark: SparkSession, columns: StructType, name: str) -> Schema:
     kind = jvm.org.apache.spark.sql.types.DataType.fromJson(columns.json())
     record = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name)
     try:
-        made = jvm.org.apache.spark.sql.avro.SchemaConverters.toAvroType(kind, False, f"t_{record}", "rowtime")  # noqa: FBT003 - Java
+        schema = jvm.org.apache.spark.sql.avro.SchemaConverters.toAvroType(kind, False, f"t_{record}", "rowtime")  # noqa: FBT003 - Java
     except Py4JJavaError as error:
         what = f"Avro has no schema for these columns: {error.java_exception.getMessage()}"
         raise refuse(
             "R549", what, "Give each column a name of letters, digits and _, and a type that Avro has."
         ) from None
-    return Schema(json.dumps(_null_first(json.loads(made.toString()))))
+    return Schema(json.dumps(_null_first(json.loads(schema.toString()))))
 
 
-def _null_first(found: Any) -> Any:
-    if isinstance(found, list):
-        return [_null_first(one) for one in sorted(found, key=lambda one: one != "null")]
-    if not isinstance(found, dict):
-        return found
-    made = {key: _null_first(value) if key in ("type", "items", "values") else value for key, value in found.items()}
-    if "fields" in made:
-        made["fields"] = [_field(one) for one in made["fields"]]
-    return made
+def _null_first(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_null_first(part) for part in sorted(node, key=lambda one: one != "null")]
+    if not isinstance(node, dict):
+        return node
+    ordered = {key: _null_first(value) if key in ("type", "items", "values") else value for key, value in node.items()}
+    if "fields" in ordered:
+        ordered["fields"] = [_field(part) for part in ordered["fields"]]
+    return ordered
 
 
-def _field(found: Mapping[str, Any]) -> dict[str, Any]:
-    made = {**found, "type": _null_first(found["type"])}
-    return {**made, "default": None} if isinstance(made["type"], list) else made
+def _field(field: Mapping[str, Any]) -> dict[str, Any]:
+    typed = {**field, "type": _null_first(field["type"])}
+    return {**typed, "default": None} if isinstance(typed["type"], list) else typed
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Choice:
         if self.kind == JSON:
             given = [(field.name, type_text(field.dataType)) for field in columns]
             wrong = [] if schema is own else list(json_misfits(given, None, schema))
-            _refuse_misfits(subject, [(one.what, one.hint) for one in wrong])
+            _refuse_misfits(subject, [(misfit.what, misfit.hint) for misfit in wrong])
             return Framing(number, schema.text, types, JSON)
         if schema is not own:
             kinds = {name.name: text for name, text in zip(columns, types_of(spark, framed(own)).values(), strict=True)}
@@ -185,33 +185,33 @@ class Choice:
 
     def _kept_message(self, columns: StructType, folder: Place) -> ProtobufFraming:
         """Do the same as `kept`."""
-        asked = [columns.json(), self.options.registers, self.options.message]
+        key = [columns.json(), self.options.registers, self.options.message]
         file = folder / CHOSEN
         if file.exists():
-            found = json.loads(file.read_text())
-            if found["of"] == asked:
-                return ProtobufFraming.of(found["id"], Schema.of_json(found["schema"]), self.options.message, columns)
-        made, schema = self._message(columns, None)
+            stored = json.loads(file.read_text())
+            if stored["of"] == key:
+                return ProtobufFraming.of(stored["id"], Schema.of_json(stored["schema"]), self.options.message, columns)
+        framing, schema = self._message(columns, None)
         make_folder(folder)
-        write_over(file, json.dumps({"of": asked, "id": made.number, "schema": schema.as_json()}).encode())
-        return made
+        write_over(file, json.dumps({"of": key, "id": framing.number, "schema": schema.as_json()}).encode())
+        return framing
 
     def kept(self, spark: SparkSession, columns: StructType, folder: Place) -> Framing | ProtobufFraming:
         """Return the choice for these columns stored in ``folder``; otherwise choose now, and store it."""
         if self.kind == PROTOBUF:
             return self._kept_message(columns, folder)
-        asked = [self._own(spark, columns).text, self.options.registers]
+        key = [self._own(spark, columns).text, self.options.registers]
         file = folder / CHOSEN
         if file.exists():
-            found = json.loads(file.read_text())
-            if found["of"] == asked:
-                return Framing(found["id"], found["schema"], found["types"], self.kind)
-        made = self.made(spark, columns)
-        assert isinstance(made, Framing)
+            stored = json.loads(file.read_text())
+            if stored["of"] == key:
+                return Framing(stored["id"], stored["schema"], stored["types"], self.kind)
+        framing = self.made(spark, columns)
+        assert isinstance(framing, Framing)
         make_folder(folder)
-        content = {"of": asked, "id": made.number, "schema": made.schema, "types": dict(made.types)}
+        content = {"of": key, "id": framing.number, "schema": framing.schema, "types": dict(framing.types)}
         write_over(file, json.dumps(content).encode())
-        return made
+        return framing
 
 
 def _refuse_misfits(subject: str, wrong: Sequence[tuple[str, str]]) -> None:
@@ -223,7 +223,11 @@ def _misfits(
     given: Mapping[str, str], types: Mapping[str, str], schema: Any, required: Sequence[str] | None
 ) -> Iterator[tuple[str, str]]:
     """Yield the columns that a schema of others does not accept, and the reasons."""
-    nullable = {one["name"] for one in schema["fields"] if isinstance(one["type"], list) and "null" in one["type"]}
+    nullable = {
+        field_of["name"]
+        for field_of in schema["fields"]
+        if isinstance(field_of["type"], list) and "null" in field_of["type"]
+    }
     for name, kind in given.items():
         if name not in types:
             yield f"there is no field {name}", f"Leave the column out; there are {', '.join(types)}."
@@ -249,10 +253,10 @@ def record_of(node: SinkNode, types: Mapping[str, DataType]) -> StructType:
     names = [name for name in node.emits().names if name in types]
     if dict(node.options).get("mode", "").lower() == "changes":
         names = [name for name in names if name != CHANGE]
-    made = StructType()
+    record = StructType()
     for name in names:
-        made = made.add(name, types[name])
-    return made.add(node.rowtime, TimestampType()) if node.rowtime and node.rowtime not in names else made
+        record = record.add(name, types[name])
+    return record.add(node.rowtime, TimestampType()) if node.rowtime and node.rowtime not in names else record
 
 
 def row_columns(names: Sequence[str], rowtime: Column | None, rowtime_name: str | None) -> dict[str, Column]:

@@ -22,9 +22,9 @@ from rowtime.plan.bind.sink_options import TopicOptions
 from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.kafka import write_bound, write_kafka
 from rowtime.runtime.sinks.kafka_framing import CHOSEN, Choice, Framing, record_of
-from rowtime.runtime.sinks.ownership import Asked, Record, There, entitled
+from rowtime.runtime.sinks.ownership import Claim, Contents, Record, entitled
 from rowtime.runtime.sinks.protobuf_framing import ProtobufFraming
-from rowtime.runtime.sinks.topic_owner import Found, TopicEnds, owner_header
+from rowtime.runtime.sinks.topic_owner import TopicEnds, TopicState, owner_header
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import make_folder, sweep
 
@@ -49,8 +49,8 @@ class KafkaSink:
         self._folder: Place = Path()
         self._ends = TopicEnds(options, stream)
         self._target = f"the stream {stream} of the topic {TopicOptions.of(options).topic}"
-        self._asked: Asked | None = None
-        self._found: Found | None = None  # the content at the end of the topic, once it is known
+        self._claim: Claim | None = None
+        self._state: TopicState | None = None  # the content at the end of the topic, once it is known
         self._record: Record | None = None
         self._seen, self._topic = 0, ""
         self._blind = False  # the user may not read the topic
@@ -62,49 +62,55 @@ class KafkaSink:
 
     # -- ownership --------------------------------------------------------------------
 
-    def claim(self, asked: Asked) -> Record:
+    def claim(self, claim: Claim) -> Record:
         """Return the record with which the pump may write. Raises ``Refused``, see `ownership`.
 
         A pump that has written before may start while the brokers do not answer: then its first tick claims the topic.
         """
-        self._asked = asked
+        self._claim = claim
         try:
-            return self._entitled(asked)
+            return self._entitled(claim)
         except Failure as failure:
             self._blind = any(_FORBIDDEN in problem.message for problem in failure.problems)
             if self._blind:
                 warning = "rowtime cannot see who writes %s: %s"
                 LOG.warning(warning, self._target, failure.problems[0].message, extra={"event": "topic"})
-            elif asked.sent is None or any(problem.code != "R501" for problem in failure.problems):
+            elif claim.sent is None or any(problem.code != "R501" for problem in failure.problems):
                 raise
-            known = self._remembered()
-            return Record(**known["record"]) if known else Record(asked.pump, asked.identity, asked.place, asked.at)
+            remembered = self._remembered()
+            return (
+                Record(**remembered["record"])
+                if remembered
+                else Record(claim.pump, claim.identity, claim.place, claim.at)
+            )
 
     def record(self, record: Record) -> None:
         """Record the owner, before the first row."""
-        if self._found is not None:
-            self._take(record, self._found)
+        if self._state is not None:
+            self._take(record, self._state)
 
     def beyond(self, tick: int, rows: int) -> str:  # noqa: ARG002 - records have numbers
         """Report rows of this checkpoint that its journal does not know."""
-        asked, mine = self._asked, self._record
-        if asked is None or mine is None or self._found is None:
+        claim, mine = self._claim, self._record
+        if claim is None or mine is None or self._state is None:
             return ""
-        known = mine.base if asked.sent is None else asked.next_row
-        more = self._found.next_row_of(mine.identity) - known
+        expected = mine.base if claim.sent is None else claim.next_row
+        more = self._state.next_row_of(mine.identity) - expected
         return f"{self._target} has {more:,} more of its rows" if more > 0 else ""
 
-    def _entitled(self, asked: Asked) -> Record:
-        known = self._remembered()
-        extents, topic = self._ends.ask(everywhere=known is None)
-        if known is not None and (known["topic"] != topic or known["seen"] > extents[self._ends.first].end):
-            known, extents = None, self._ends.ask(everywhere=True)[0]  # another topic with that name
+    def _entitled(self, claim: Claim) -> Record:
+        remembered = self._remembered()
+        extents, topic = self._ends.ask(everywhere=remembered is None)
+        if remembered is not None and (
+            remembered["topic"] != topic or remembered["seen"] > extents[self._ends.first].end
+        ):
+            remembered, extents = None, self._ends.ask(everywhere=True)[0]  # another topic with that name
         self._topic, self._seen = topic, extents[self._ends.first].end
-        if known is None:
-            found, before = self._ends.last(extents), None
+        if remembered is None:
+            owners, before = self._ends.last(extents), None
         else:
-            found, before = self._ends.since(known["seen"], extents), Record(**known["record"])
-        for stream, place in found.others.items():
+            owners, before = self._ends.since(remembered["seen"], extents), Record(**remembered["record"])
+        for stream, place in owners.others.items():
             LOG.warning(
                 "the pipeline of %s writes the stream %s into the topic of %s: who reads the topic by rowtime loses "
                 "rows of the one that is behind; give each a topic of its own",
@@ -113,38 +119,38 @@ class KafkaSink:
                 self._stream,
                 extra={"event": "topic"},
             )
-        self._found = found
+        self._state = owners
 
-        def there() -> There | None:
-            rows = counted(found.next_row, "rows")
-            return There(None, found.bound, rows, next_row=found.next_row) if found.next_row else None
+        def contents() -> Contents | None:
+            rows = counted(owners.next_row, "rows")
+            return Contents(None, owners.bound, rows, next_row=owners.next_row) if owners.next_row else None
 
-        record = found.owner(before)
-        self._record = record if record is not None and record.identity == asked.identity else None
-        return entitled(record, asked, self._target, there)
+        record = owners.owner(before)
+        self._record = record if record is not None and record.identity == claim.identity else None
+        return entitled(record, claim, self._target, contents)
 
-    def _take(self, record: Record, found: Found) -> None:
+    def _take(self, record: Record, owners: TopicState) -> None:
         """Record the owner, unless it is recorded; of two that begin at once one is refused."""
-        assert self._asked is not None
+        assert self._claim is not None
         if self._record is None and not self._bounds:
             self._record = record  # the last row of each tick has it
         elif self._record is None:
-            number = max(record.base, self._asked.next_row)
+            number = max(record.base, self._claim.next_row)
             written = owner_header(record, number)
             write_bound(SparkSession.active(), self._options, self._stream, MIN_MICROS, written, everywhere=False)
             extents, _ = self._ends.ask()
             after = self._ends.since(self._seen, extents)
-            self._stay(after.owner(found.owner()))
+            self._stay(after.owner(owners.owner()))
             self._record, self._seen = record, extents[self._ends.first].end
         self._remember()
 
     def _check(self) -> None:
         """Raise ``Refused`` (R440, R441) if another checkpoint writes the stream now; claim it if that was not done."""
-        assert self._asked is not None
+        assert self._claim is not None
         if self._record is None:
-            record = self._entitled(self._asked)
-            assert self._found is not None
-            self._take(record, self._found)
+            record = self._entitled(self._claim)
+            assert self._state is not None
+            self._take(record, self._state)
         extents, topic = self._ends.ask()
         if topic != self._topic:  # it was created again
             self._topic, self._seen = topic, 0
@@ -155,18 +161,18 @@ class KafkaSink:
 
     def _stay(self, owner: Record | None) -> None:
         """Raise ``Refused`` (R440, R441) if somebody else is the owner now, whatever the start found."""
-        assert self._asked is not None
-        there = There(None, None, "records")
-        entitled(owner, replace(self._asked, take_over=False), self._target, lambda: there)
+        assert self._claim is not None
+        content = Contents(None, None, "records")
+        entitled(owner, replace(self._claim, take_over=False), self._target, lambda: content)
 
     def _remembered(self) -> dict[str, Any] | None:
         """Return the state stored by the last write; nothing if it cannot be read; then the topic is read."""
         try:
-            found = json.loads((self._folder / KNOWN).read_text())
-            Record(**found["record"])
+            content = json.loads((self._folder / KNOWN).read_text())
+            Record(**content["record"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        return dict(found) if found.keys() >= {"topic", "seen"} else None
+        return dict(content) if content.keys() >= {"topic", "seen"} else None
 
     def _remember(self) -> None:
         if self._record is not None:
@@ -181,7 +187,7 @@ class KafkaSink:
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:
         """Write the rows with their sequence numbers, then the bound; then remove the staged files."""
-        guarded = self._asked is not None and not self._blind
+        guarded = self._claim is not None and not self._blind
         if guarded:
             self._check()
         owner = owner_header(self._record, batch.first + batch.count) if self._record is not None else None

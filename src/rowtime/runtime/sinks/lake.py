@@ -35,7 +35,7 @@ from rowtime.operators.gates.pump_gate import limited_gate
 from rowtime.plan.bind.sink_options import CHANGE, LakeOptions
 from rowtime.runtime.sinks.directory import STAGING, DirectorySink
 from rowtime.runtime.sinks.lake_types import Fitted, fitted
-from rowtime.runtime.sinks.ownership import Asked, Record, There, fenced, read, tag_of
+from rowtime.runtime.sinks.ownership import Claim, Contents, Record, fenced, read, tag_of
 from rowtime.runtime.sources.lake_columns import type_of
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Found:
+class TableState:
     """An existing table: its unique ``identity``, its columns, and its record of the pump.
 
     ``odd``: a feature of the table that rowtime cannot write, in words; empty for none.
@@ -102,7 +102,7 @@ class LakeTable(Protocol):
     promised: bool
     alone: bool
 
-    def look(self, app: str) -> Found | None:
+    def look(self, app: str) -> TableState | None:
         """Return the present table; ``app``: whose mark."""
         ...
 
@@ -152,7 +152,7 @@ class Wanted:
         written = options.written([name for name, *_ in given])
         types = {name: type_of(kind) for name, kind, _ in given}
         fields = [StructField(name, types[name], nullable=not required) for name, _, required in given]
-        columns = StructType([one for one in fields if one.name in written])
+        columns = StructType([field for field in fields if field.name in written])
         return cls(node.name.removesuffix(".sink"), columns, options, place)
 
 
@@ -163,7 +163,7 @@ class LakeSink(DirectorySink):
         self._wanted = Wanted.by(node, called)
         super().__init__(path, self._wanted.pump)
         self._table, self._fitted = table, Fitted()
-        self._known: Found | None = None
+        self._known: TableState | None = None
         self._committed: float | None = None  # when, by the clock of this process
         self._spare: int | None = None  # files that could be parts of larger ones, once they have been counted
 
@@ -194,25 +194,25 @@ class LakeSink(DirectorySink):
     def required(self) -> frozenset[str]:
         """Return the columns that files must declare non-null; the gate of the pump makes sure of it."""
         fields = self._known.columns.fields if self._known else self._wanted.columns.fields
-        return frozenset(one.name for one in fields if not one.nullable) if self._table.promised else frozenset()
+        return frozenset(field.name for field in fields if not field.nullable) if self._table.promised else frozenset()
 
     # -- the start --------------------------------------------------------------------
 
-    def claim(self, asked: Asked) -> Record:
+    def claim(self, claim: Claim) -> Record:
         """Return the record with which the pump may write, and lock its place. Raises ``Refused``, see `ownership`.
 
         R561 to R564 if the table cannot be written, or is not the one that has the rows of the checkpoint.
         """
-        self._identity = asked.identity
-        found = self._table.look(self._app)
-        self._check(found)
-        rows, least = (found.mark.rows if found else 0), (asked.sent[0] if asked.sent else 0)
+        self._identity = claim.identity
+        table = self._table.look(self._app)
+        self._check(table)
+        rows, least = (table.mark.rows if table else 0), (claim.sent[0] if claim.sent else 0)
         if rows < least:
-            raise self._another(found, least)
-        if found is None and (other := next(self._foreign(), None)) is not None:
+            raise self._another(table, least)
+        if table is None and (foreign := next(self._foreign(), None)) is not None:
             what = f"the pump {self._pump} cannot write to {self._wanted.place}: the folder is no table, and has files"
-            raise refuse("R562", f"{what} ({other.name})", "Take a new folder or an empty one, or convert this one.")
-        return super().claim(asked)
+            raise refuse("R562", f"{what} ({foreign.name})", "Take a new folder or an empty one, or convert this one.")
+        return super().claim(claim)
 
     def folder(self, checkpoint: Place) -> Place:
         """Return the staging folder; on a store, the final folder of the files."""
@@ -229,8 +229,8 @@ class LakeSink(DirectorySink):
         """Record the owner, before the first row. Raises ``Refused`` (R566) if another pump changes rows there."""
         changing, staging = bool(self._wanted.options.key), self.path / STAGING
         if changing:
-            others = (one for one in staging.iterdir() if one != self._own and (one / _CHANGING).exists())
-            names = sorted(one.name for one in others)
+            others = (folder for folder in staging.iterdir() if folder != self._own and (folder / _CHANGING).exists())
+            names = sorted(folder.name for folder in others)
             if names:
                 what = (
                     f"the pump {names[0]} changes rows of {self._wanted.place}, so the pump {self._pump} cannot do "
@@ -244,36 +244,36 @@ class LakeSink(DirectorySink):
 
     def beyond(self, tick: int, rows: int) -> str:
         """Report ticks that the table has and the journal does not know."""
-        found = self._table.look(self._app)
-        if found is None or (found.mark.tick <= tick and found.mark.rows <= rows):
+        table = self._table.look(self._app)
+        if table is None or (table.mark.tick <= tick and table.mark.rows <= rows):
             return ""
-        return f"{self._wanted.place} has its rows up to tick {found.mark.tick}, {found.mark.rows:,} in all"
+        return f"{self._wanted.place} has its rows up to tick {table.mark.tick}, {table.mark.rows:,} in all"
 
-    def _there(self) -> There | None:
+    def _contents(self) -> Contents | None:
         """Return what the recorded checkpoint's pump has written."""
         record = read(self._own)
         if record is None:
             return None
-        found = self._table.look(app_of(record.identity, self._pump))
-        rows = found.mark.rows if found else 0
-        return There(None, None, counted(rows, "rows"), empty=not rows)
+        table = self._table.look(app_of(record.identity, self._pump))
+        rows = table.mark.rows if table else 0
+        return Contents(None, None, counted(rows, "rows"), empty=not rows)
 
-    def _check(self, found: Found | None) -> None:
+    def _check(self, table: TableState | None) -> None:
         """Remember a table. Raises ``Refused`` (R561, R563) if the pump cannot write to it."""
-        if found is not None and found.odd:
-            what = f"the pump {self._pump} cannot write to {self._wanted.place}: the table {found.odd}"
+        if table is not None and table.odd:
+            what = f"the pump {self._pump} cannot write to {self._wanted.place}: the table {table.odd}"
             raise refuse("R563", what, "Write to a table without it, and copy from there.")
-        if found is not None and (self._known is None or self._known.columns != found.columns):
-            self._fitted = fitted(self._wanted, found)
-        self._known = found
+        if table is not None and (self._known is None or self._known.columns != table.columns):
+            self._fitted = fitted(self._wanted, table)
+        self._known = table
 
     def _foreign(self) -> Iterator[Place]:
-        found: Iterator[Place] = self.path.glob("*") if self.path.is_dir() else iter(())
-        return (one for one in found if one.name != STAGING and not one.name.startswith(_OWN))
+        paths: Iterator[Place] = self.path.glob("*") if self.path.is_dir() else iter(())
+        return (path for path in paths if path.name != STAGING and not path.name.startswith(_OWN))
 
-    def _another(self, found: Found | None, rows: int) -> Refused:
+    def _another(self, table: TableState | None, rows: int) -> Refused:
         """Return R564: the table does not have the rows that it was given."""
-        state = f"has {found.mark.rows:,} of them" if found else "is gone"
+        state = f"has {table.mark.rows:,} of them" if table else "is gone"
         what = f"the pump {self._pump} has written {rows:,} rows to {self._wanted.place}, which {state}"
         hint = (
             "It was removed, created again or restored from an older copy. Rowtime does not write its rows again. "
@@ -312,34 +312,34 @@ class LakeSink(DirectorySink):
         before = batch.first - batch.skipped
         for _ in range(_TRIES):
             with contextlib.suppress(Conflict):
-                found = self._opened(before)
-                if found.mark.tick >= batch.tick or not batch.count:
+                table = self._opened(before)
+                if table.mark.tick >= batch.tick or not batch.count:
                     return
-                if found.mark.rows != before:
-                    raise self._another(found, before)
+                if table.mark.rows != before:
+                    raise self._another(table, before)
                 self._commit(batch, before)
                 return
         what = f"the pump {self._pump} cannot commit to {self._wanted.place}: others committed first {_TRIES} times"
         raise Failure(Problem("R565", what, hint="The tick is repeated. Let the other writers commit less often."))
 
-    def _opened(self, before: int) -> Found:
+    def _opened(self, before: int) -> TableState:
         """Return the present table; create it if it has never had a row. Raises ``Refused`` (R561, R563, R564)."""
-        known = self._known
-        found = self._table.look(self._app)
-        if found is None and before:
+        former = self._known
+        table = self._table.look(self._app)
+        if table is None and before:
             raise self._another(None, before)
-        if found is None:
+        if table is None:
             self._table.create(self._wanted.columns, self._wanted.options.partitions)
-            found = self._table.look(self._app)
-            assert found is not None
-        if found.columns != (known or found).columns:
+            table = self._table.look(self._app)
+            assert table is not None
+        if table.columns != (former or table).columns:
             before_it = self._fitted
-            self._check(found)
+            self._check(table)
             if self._fitted != before_it:
                 what = f"the columns of {self._wanted.place} were changed while the pump {self._pump} wrote"
                 raise Failure(Problem("R561", what, hint="Start again: the next start reads them again."))
-        self._check(found)
-        return found
+        self._check(table)
+        return table
 
     def _commit(self, batch: Batch, before: int) -> None:
         options = self._wanted.options
@@ -397,4 +397,4 @@ def compared(schema: pa.Schema) -> list[str]:
     Floating-point columns are excluded: other writers omit NaN there, and Spark, for which NaN is the greatest, would
     skip the file.
     """
-    return [one.name for one in schema if not (pa.types.is_floating(one.type) or pa.types.is_nested(one.type))]
+    return [field.name for field in schema if not (pa.types.is_floating(field.type) or pa.types.is_nested(field.type))]

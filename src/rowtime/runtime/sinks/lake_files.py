@@ -32,7 +32,7 @@ class NewFile:
     def write(self, rows: pa.Table) -> None:
         """Add rows with the columns of the file."""
         self._kept.append(rows)
-        if sum(one.num_rows for one in self._kept) >= _GROUP or sum(one.nbytes for one in self._kept) >= _BYTES:
+        if sum(table.num_rows for table in self._kept) >= _GROUP or sum(table.nbytes for table in self._kept) >= _BYTES:
             self._flush()
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ from rowtime.expr.store_assignment import always_fits
 from rowtime.operators.gates.column_limits import Limit
 
 if TYPE_CHECKING:
-    from rowtime.runtime.sinks.lake import Found, Wanted
+    from rowtime.runtime.sinks.lake import TableState, Wanted
 
 _BYTES: Final[Mapping[type[DataType], int]] = {ByteType: 1, ShortType: 2, IntegerType: 4, LongType: 8}
 
@@ -31,17 +31,17 @@ class Fitted:
     casts: Mapping[str, str] = field(default_factory=dict)
 
 
-def fitted(wanted: Wanted, found: Found) -> Fitted:
+def fitted(wanted: Wanted, table: TableState) -> Fitted:
     """Return how the columns of a pump go into a table. Raises ``Refused`` (R561) if they never can."""
-    problems = [Problem("R561", *one) for one in _misfits(wanted, found)]
+    problems = [Problem("R561", *misfit) for misfit in _misfits(wanted, table)]
     if problems:
         raise Refused(*problems)
     limits, casts = [], {}
-    by_name = {one.name: one for one in found.columns.fields}
+    by_name = {misfit.name: misfit for misfit in table.columns.fields}
     for column in wanted.columns.fields:
-        other = by_name[column.name]
-        given, taken = column.dataType.simpleString(), other.dataType.simpleString()
-        limit = _limit(column.name, given, other.dataType, required=not other.nullable and column.nullable)
+        field = by_name[column.name]
+        given, taken = column.dataType.simpleString(), field.dataType.simpleString()
+        limit = _limit(column.name, given, field.dataType, required=not field.nullable and column.nullable)
         if limit is not None:
             limits.append(limit)
         if given != taken:
@@ -49,31 +49,35 @@ def fitted(wanted: Wanted, found: Found) -> Fitted:
     return Fitted(tuple(limits), casts)
 
 
-def _misfits(wanted: Wanted, found: Found) -> Iterator[tuple[str, None, str]]:
+def _misfits(wanted: Wanted, table: TableState) -> Iterator[tuple[str, None, str]]:
     """Yield the differences and the fixes, in the form of `Problem`."""
-    where, pump, columns = wanted.place, wanted.pump, {one.name: one for one in found.columns.fields}
+    where, pump, columns = (
+        wanted.place,
+        wanted.pump,
+        {field_of_table.name: field_of_table for field_of_table in table.columns.fields},
+    )
     names = ", ".join(columns)
     for column in wanted.columns.fields:
-        other = columns.get(column.name)
-        if other is None:
+        field = columns.get(column.name)
+        if field is None:
             near = next((name for name in columns if name.lower() == column.name.lower()), None)
             hint = f"Its columns are {names}. Add it to the table, or leave it out of the stream."
             what = f"{where} has no column {column.name}, which the pump {pump} writes"
             yield what, None, f"Write it as the table does: {near}." if near else hint
-        elif not _may(column.dataType, other.dataType):
-            given, taken = (kind.simpleString().upper() for kind in (column.dataType, other.dataType))
+        elif not _may(column.dataType, field.dataType):
+            given, taken = (kind.simpleString().upper() for kind in (column.dataType, field.dataType))
             what = f"{where} has {column.name} {taken}, and the pump {pump} writes {given}"
             yield what, None, f"Declare {column.name} {taken} in CREATE STREAM, and cast in the query."
     written = set(wanted.columns.names)
-    for other in found.columns.fields:
-        if not other.nullable and other.name not in written:
-            what = f"{where} has a column {other.name} NOT NULL, for which the pump {pump} has no value"
-            yield what, None, f"Add {other.name} to the stream."
-    if set(found.partitions) - written:
-        what = f"{where} is partitioned by {', '.join(found.partitions)}, which the pump {pump} does not write all of"
+    for field in table.columns.fields:
+        if not field.nullable and field.name not in written:
+            what = f"{where} has a column {field.name} NOT NULL, for which the pump {pump} has no value"
+            yield what, None, f"Add {field.name} to the stream."
+    if set(table.partitions) - written:
+        what = f"{where} is partitioned by {', '.join(table.partitions)}, which the pump {pump} does not write all of"
         yield what, None, "Add them to the stream."
-    if wanted.options.partitions and set(wanted.options.partitions) != set(found.partitions):
-        how = f"is partitioned by {', '.join(found.partitions)}" if found.partitions else "has no partitions"
+    if wanted.options.partitions and set(wanted.options.partitions) != set(table.partitions):
+        how = f"is partitioned by {', '.join(table.partitions)}" if table.partitions else "has no partitions"
         what = f"{where} {how}, and the pump {pump} writes PARTITIONED BY ({', '.join(wanted.options.partitions)})"
         yield what, None, "Declare what the table has, or leave PARTITIONED BY out."
 

@@ -24,7 +24,7 @@ RECORD: Final = ".owner"
 
 
 @dataclass(frozen=True)
-class Asked:
+class Claim:
     """The claim of a pump on its target: its name, its checkpoint, and its journal's knowledge.
 
     ``sent``: how many rows its target has by the journal, at least and at most (a tick may not have been delivered);
@@ -50,7 +50,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class There:
+class Contents:
     """What a target has of a pump: ``rows`` (``None``: unknown), the writer's clock, and in words.
 
     ``others``: it names no pump, and may belong to other pumps recorded in the target. ``next_row``: the number after
@@ -96,12 +96,12 @@ class Record:
 
     def instead(self, folder: ObjectPlace, before: Record | None) -> None:
         """Replace another record, where there are no locks; ``Refused`` (R442) if a third one was written."""
-        mine, known = sealed(asdict(self)), {self.identity, "" if before is None else before.identity}
+        mine, identities = sealed(asdict(self)), {self.identity, "" if before is None else before.identity}
 
         def same() -> None:
-            there = read(folder)
-            if ("" if there is None else there.identity) not in known:
-                raise running(Asked(self.pump, self.identity, self.place, self.since), str(folder))
+            owner_now = read(folder)
+            if ("" if owner_now is None else owner_now.identity) not in identities:
+                raise running(Claim(self.pump, self.identity, self.place, self.since), str(folder))
 
         (folder / RECORD).replace(mine, judge=same)
 
@@ -116,40 +116,40 @@ def read(folder: Place) -> Record | None:
     path = folder / RECORD
     if not path.exists():
         return None
-    found = unsealed(path)
-    return Record(**{name: found[name] for name in Record.__dataclass_fields__ if name in found})
+    content = unsealed(path)
+    return Record(**{name: content[name] for name in Record.__dataclass_fields__ if name in content})
 
 
-def owner(folder: Place, asked: Asked, target: str, look: Callable[[], There | None]) -> Record:
+def owner(folder: Place, claim: Claim, target: str, look: Callable[[], Contents | None]) -> Record:
     """Return the record with which a pump may write; it is not written yet. ``look`` returns what is there.
 
     Raises ``Refused``: R440 if another pump's rows are there, R441 after a takeover by another checkpoint.
     """
-    return entitled(read(folder), asked, target, look)
+    return entitled(read(folder), claim, target, look)
 
 
-def entitled(record: Record | None, asked: Asked, target: str, look: Callable[[], There | None]) -> Record:
+def entitled(record: Record | None, claim: Claim, target: str, look: Callable[[], Contents | None]) -> Record:
     """Return the same, if the target has this record. Raises as `owner`."""
-    if record is not None and record.identity == asked.identity:
+    if record is not None and record.identity == claim.identity:
         return record
-    new = Record(asked.pump, asked.identity, asked.place, asked.at)
+    new = Record(claim.pump, claim.identity, claim.place, claim.at)
     if record is not None:
-        if asked.identity in {one["identity"] for one in record.before}:
-            raise fenced(record, target, shared=asked.shared)
-        if not asked.take_over and not _never_began(record, look()):
-            raise _other(asked, target, f"the pipeline of {record.place}", look())
-    there = look()
-    if record is None and there is not None:
-        if _proves(asked, there):
+        if claim.identity in {former["identity"] for former in record.before}:
+            raise fenced(record, target, shared=claim.shared)
+        if not claim.take_over and not _never_began(record, look()):
+            raise _other(claim, target, f"the pipeline of {record.place}", look())
+    content = look()
+    if record is None and content is not None:
+        if _proves(claim, content):
             return replace(new, adopted=True)
-        if not (there.others or asked.take_over):
-            raise _other(asked, target, "a pipeline of an older version of rowtime", there)
-    return _after(new, record, there)
+        if not (content.others or claim.take_over):
+            raise _other(claim, target, "a pipeline of an older version of rowtime", content)
+    return _after(new, record, content)
 
 
-def _never_began(record: Record, there: There | None) -> bool:
+def _never_began(record: Record, content: Contents | None) -> bool:
     """Return True if a pump has written nothing, and its checkpoint's start failed before its first tick."""
-    nothing = there is None or there.empty or there.rows == 0
+    nothing = content is None or content.empty or content.rows == 0
     if not nothing:
         return False
     place = place_of(record.place)
@@ -163,39 +163,39 @@ def check_owner(folder: Place, mine: Record, target: str) -> None:
         raise fenced(record, target)
 
 
-def running(asked: Asked, target: str) -> Refused:
+def running(claim: Claim, target: str) -> Refused:
     """Return R442: another process has the pump's place in the target."""
     hint = "Stop that pipeline first, or give this pump another name."
-    return refuse("R442", f"another pipeline that is running writes to {target} as the pump {asked.pump}", hint)
+    return refuse("R442", f"another pipeline that is running writes to {target} as the pump {claim.pump}", hint)
 
 
-def _proves(asked: Asked, there: There) -> bool:
-    if asked.sent is None:
+def _proves(claim: Claim, content: Contents) -> bool:
+    if claim.sent is None:
         return False
-    least, most = asked.sent
-    return most > 0 if there.rows is None else least <= there.rows <= most
+    least, most = claim.sent
+    return most > 0 if content.rows is None else least <= content.rows <= most
 
 
-def _after(new: Record, record: Record | None, there: There | None) -> Record:
+def _after(new: Record, record: Record | None, content: Contents | None) -> Record:
     """Return a record that takes over from another one: numbers continue after the present rows."""
     before: list[Mapping[str, Any]] = []
     if record is not None:
         before = [*record.before, {"identity": record.identity, "place": record.place, "since": record.since}]
-    if there is None:
+    if content is None:
         return replace(new, before=before)
-    base = there.rows or 0 if there.next_row is None else there.next_row
-    return replace(new, base=base, clock=there.clock, before=before)
+    base = content.rows or 0 if content.next_row is None else content.next_row
+    return replace(new, base=base, clock=content.clock, before=before)
 
 
-def _other(asked: Asked, target: str, whose: str, there: There | None) -> Refused:
-    words = "no rows yet" if there is None else there.words
+def _other(claim: Claim, target: str, whose: str, content: Contents | None) -> Refused:
+    words = "no rows yet" if content is None else content.words
     what = (
-        f"{target} is written by another pump {asked.pump}: there are {words}, by {whose}. "
+        f"{target} is written by another pump {claim.pump}: there are {words}, by {whose}. "
         "This checkpoint has written none of it"
     )
-    pump = asked.statement
+    pump = claim.statement
     name = spelled(pump)
-    if asked.shared:
+    if claim.shared:
         hint = (
             "Continue with that pipeline's checkpoint; or write into another topic; or let this pump take over with "
             f"ALTER PUMP {name} TAKE OVER (rowtime run … --take-over {quote(pump)}): its rows follow the existing "
@@ -205,7 +205,7 @@ def _other(asked: Asked, target: str, whose: str, there: There | None) -> Refuse
     hint = (
         "Continue with that pipeline's checkpoint; or give this pump another name, so that its rows are written next "
         "to the others; "
-        f"or let it take over with ALTER PUMP {name} TAKE OVER (rowtime run … --take-over {quote(asked.pump)}): "
+        f"or let it take over with ALTER PUMP {name} TAKE OVER (rowtime run … --take-over {quote(claim.pump)}): "
         "its rows follow the existing ones, nothing is removed, and the other pipeline can no longer write there."
     )
     return refuse("R440", what, hint)
@@ -217,7 +217,7 @@ def spelled(pump: str) -> str:
 
 
 def fenced(record: Record, target: str, *, shared: bool = False) -> Refused:
-    """Return R441: the checkpoint of a record has taken over; ``shared``: as in `Asked`."""
+    """Return R441: the checkpoint of a record has taken over; ``shared``: as in `Claim`."""
     what = f"the pipeline of {record.place} has taken over {target} from this one (pump {record.pump})"
     since = to_text(record.since)
     if shared:

@@ -75,7 +75,9 @@ class ProtobufFraming:
 
     def written(self, records: DataFrame) -> DataFrame:
         """Return records with their values as bytes."""
-        fields = [StructField(one.name, BinaryType()) if one.name == VALUE else one for one in records.schema.fields]
+        fields = [
+            StructField(field.name, BinaryType()) if field.name == VALUE else field for field in records.schema.fields
+        ]
         return records.mapInArrow(_Encoder(self.head, self.message), StructType(fields))
 
 
@@ -103,51 +105,53 @@ def protobuf_misfits(
 
     ``checks``: the conditions on the columns, which limit their values to those of an enum or an unsigned number.
     """
-    fields = {one.name: one for one in framing.message.fields}
+    fields = {field.name: field for field in framing.message.fields}
     for name, kind in framing.given.items():
-        one, given = fields.get(name), framing.types.get(name)
-        if one is None:
+        field, given = fields.get(name), framing.types.get(name)
+        if field is None:
             yield f"there is no field {name}", f"Leave the column out; there are {', '.join(fields)}."
         elif given is None:
             yield f"the field {name} is a message that contains itself, or one without fields", "Leave the column out."
-        elif not _is_limited(one) and (odd := next(_unwritten(one), None)) is not None:
+        elif not _is_limited(field) and (odd := next(_unwritten(field), None)) is not None:
             yield f"the field {name} is {odd}, of which no type has just the values", "Leave the column out."
         elif not _takes(kind, given):
             hint = f"Declare {name} {given}."
             yield f"the field {name} is {given}, which does not take every {kind}", hint
-        elif _has_zero(one) and required is not None and name not in required:
+        elif _has_zero(field) and required is not None and name not in required:
             yield f"the field {name} is never null, as NULL would be read as zero", f"Declare {name} NOT NULL."
-        elif _is_limited(one) and required is not None:
-            yield from _beyond(one, kind, checks)
-    for name, one in fields.items():
-        if name not in framing.given and one.required:
+        elif _is_limited(field) and required is not None:
+            yield from _beyond(field, kind, checks)
+    for name, field in fields.items():
+        if name not in framing.given and field.required:
             hint = f"Declare a column {name} {framing.types.get(name, '')} NOT NULL."
             yield f"the field {name} is never null, and no column has it", hint
 
 
-def _is_limited(one: Field) -> bool:
+def _is_limited(field: Field) -> bool:
     """Return True if a CHECK can limit a column to the values of the field."""
-    return one.repeats is Repeats.ONCE and (bool(one.names) or one.kind in _LARGEST)
+    return field.repeats is Repeats.ONCE and (bool(field.names) or field.kind in _LARGEST)
 
 
-def _beyond(one: Field, kind: str, checks: Sequence[exp.Expr]) -> Iterator[tuple[str, str]]:
+def _beyond(field: Field, kind: str, checks: Sequence[exp.Expr]) -> Iterator[tuple[str, str]]:
     """Yield the values that a column may have beside those of the field, and the CHECK that excludes them."""
-    own = [check for check in checks if {column.name for column in check.find_all(exp.Column)} == {one.name}]
-    if one.names:
-        names = list(dict.fromkeys(one.names.values()))
+    own = [check for check in checks if {column.name for column in check.find_all(exp.Column)} == {field.name}]
+    if field.names:
+        names = list(dict.fromkeys(field.names.values()))
         if not any(values and values <= set(names) for values in map(_listed, own)):
             listed = ", ".join(f"'{name}'" for name in names)
-            hint = f"Declare {one.name} STRING CHECK ({one.name} IN ({listed}))."
-            yield f"the field {one.name} is an enum, and the column may have other values", hint
+            hint = f"Declare {field.name} STRING CHECK ({field.name} IN ({listed}))."
+            yield f"the field {field.name} is an enum, and the column may have other values", hint
         return
-    fact = declared(parse_column(" ".join([quoted(one.name), kind, *(f"CHECK ({to_rowtime(one)})" for one in own)])))
-    largest, most = _LARGEST[one.kind], _OF_TYPE.get(kind)
+    fact = declared(
+        parse_column(" ".join([quoted(field.name), kind, *(f"CHECK ({to_rowtime(field)})" for field in own)]))
+    )
+    largest, most = _LARGEST[field.kind], _OF_TYPE.get(kind)
     limits = [most if fact.high is None else fact.high, *([] if most is None else [most])]
     high = min((limit for limit in limits if limit is not None), default=None)
     if fact.low is None or fact.low < 0 or high is None or high > largest:
-        upper = "" if most is not None and most <= largest else f" AND {one.name} <= {largest}"
-        hint = f"Declare {one.name} {kind} CHECK ({one.name} >= 0{upper})."
-        yield f"the field {one.name} is of the kind {one.kind}, and the column may have other values", hint
+        upper = "" if most is not None and most <= largest else f" AND {field.name} <= {largest}"
+        hint = f"Declare {field.name} {kind} CHECK ({field.name} >= 0{upper})."
+        yield f"the field {field.name} is of the kind {field.kind}, and the column may have other values", hint
 
 
 def _listed(check: exp.Expr) -> set[str]:
@@ -163,8 +167,8 @@ def _listed(check: exp.Expr) -> set[str]:
     return {value.name for value in values} if plain else set()
 
 
-def _has_zero(one: Field) -> bool:
-    return one.repeats is Repeats.ONCE and (one.required or not one.presence)
+def _has_zero(field: Field) -> bool:
+    return field.repeats is Repeats.ONCE and (field.required or not field.presence)
 
 
 def _takes(kind: str, given: str) -> bool:
@@ -193,11 +197,11 @@ def _has_members_if_nested(one: exp.DataType, other: exp.DataType) -> bool:
     return one.this not in nested or _has_members(one, other)
 
 
-def _unwritten(one: Field, above: tuple[str, ...] = ()) -> Iterator[str]:
+def _unwritten(field: Field, above: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield the parts of a field, or of its message, that are not written."""
-    if one.kind in UNWRITTEN:
-        yield f"of the kind {one.kind}"
-    message = one.message
+    if field.kind in UNWRITTEN:
+        yield f"of the kind {field.kind}"
+    message = field.message
     if message is not None and message.name not in above:
         for part in message.fields:
             yield from _unwritten(part, (*above, message.name))

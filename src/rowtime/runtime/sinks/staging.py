@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from rowtime.operators.gates.column_limits import Limit
-    from rowtime.runtime.sinks.ownership import Asked
+    from rowtime.runtime.sinks.ownership import Claim
     from rowtime.runtime.tick import RunningTick
 
 TEXT_FORMATS = FUNCTIONS
@@ -61,11 +61,11 @@ class Stage:
         self.part: int | None = None  # of a tick that a migration computes in several parts
         self._tried = 5 * SMALL  # the number of source rows up to which a result of unknown size may be small
 
-    def claim(self, asked: Asked) -> Callable[[], None]:
+    def claim(self, claim: Claim) -> Callable[[], None]:
         """Claim the target; the returned function records the ownership. Raises ``Refused`` (`ownership`)."""
         if not isinstance(self.sink, Owned):
             return lambda: None
-        sink, record = self.sink, self.sink.claim(asked)
+        sink, record = self.sink, self.sink.claim(claim)
 
         def write() -> None:
             sink.record(record)
@@ -94,10 +94,10 @@ class Stage:
         """Return the prefix of the names of a tick's files, so that they sort like the rows."""
         return f"{tick:010d}" if self.part is None else f"{tick:010d}-{self.part:05d}"
 
-    def beyond(self, tick: int, asked: Asked) -> str:
+    def beyond(self, tick: int, claim: Claim) -> str:
         """Return what the target has that the journal up to a tick does not know, in words; empty for nothing."""
         beyond = getattr(self.sink, "beyond", None)
-        return "" if beyond is None else str(beyond(tick, self.base if asked.sent is None else asked.sent[1]))
+        return "" if beyond is None else str(beyond(tick, self.base if claim.sent is None else claim.sent[1]))
 
     def __call__(self, tick: RunningTick, node: SinkNode, delta: Delta) -> Mapping[str, Any] | None:
         """Write the tick's rows; return the journal's record of them."""
@@ -141,10 +141,10 @@ class Stage:
         columns = {name: name for name in names}
         if form.kind != "parquet":
             rows, columns = _as_text(rows, names, node, form), {name: name for name in (LINE, *form.split)}
-        found = _sorted(collected(rows), order) if on_driver else self._few(rows, delta, tick)
+        table = _sorted(collected(rows), order) if on_driver else self._few(rows, delta, tick)
         stem = self._stem(tick.number)
         route = {"part": Route(0, columns, DUE)}
-        rows = rows.selectExpr("*", f"0 AS {ROUTE}") if found is None else found
+        rows = rows.selectExpr("*", f"0 AS {ROUTE}") if table is None else table
         written, tables = write_routes(rows, self.folder, stem, route, delta.count, form)
         self._tables = tables
         self._sums = {segment.path: segment.sum for segment in written["part"]}
@@ -163,10 +163,10 @@ class Stage:
         """
         if delta.count is not None or delta.about is None or delta.about > self._tried:
             return None
-        found = collected(rows.limit(SMALL + 1))
-        tick.given.limited(SMALL + 1, whole=found.num_rows <= SMALL)
-        if found.num_rows <= SMALL:
-            return found
+        table = collected(rows.limit(SMALL + 1))
+        tick.given.limited(SMALL + 1, whole=table.num_rows <= SMALL)
+        if table.num_rows <= SMALL:
+            return table
         self._tried = delta.about // 2
         return None
 
@@ -228,9 +228,9 @@ class Stage:
     def recover(self, staged: Mapping[str, Any] | None) -> None:
         """Remove files of crashed ticks; raises ``Failure`` (R406) if one of the last tick's is damaged."""
         self.sink.recover([path for path, _ in staged["files"]] if staged else [])
-        for path, known in (staged or {}).get("sums", {}).items():
+        for path, checksum in (staged or {}).get("sums", {}).items():
             if (self.folder / path).exists():  # otherwise it has been delivered
-                check_sum(self.folder / path, known)
+                check_sum(self.folder / path, checksum)
 
     def close(self) -> None:
         """Release the sink's resources."""
@@ -254,8 +254,8 @@ def _behind(before: Mapping[str, Any], staged: Mapping[str, Any]) -> dict[str, A
 
 def ordered(rows: DataFrame, node: SinkNode, count: int | None) -> DataFrame:
     """Return rows in stream order: one sorted task for a small tick, a range sort for a large one."""
-    if is_local(rows) and (found := rows.in_order(node.input.emits().order)) is not None:
-        return found
+    if is_local(rows) and (sorted_rows := rows.in_order(node.input.emits().order)) is not None:
+        return sorted_rows
     terms = [_term(text) for text in node.input.emits().order]
     if count is not None and count <= SMALL:
         return rows.coalesce(1).sortWithinPartitions(*terms)
@@ -281,10 +281,10 @@ def _sorted(rows: pa.Table, order: Sequence[str]) -> pa.Table:
 
 def _term(text: str) -> Column:
     """Return a sort term of a shape as a Spark column; Spark does not parse directions inside an expression."""
-    found = _TERM.fullmatch(text)
-    assert found is not None
-    column, down = F.expr(found["what"]), found["way"] == "DESC"
-    if (found["nulls"] or ("LAST" if down else "FIRST")) == "FIRST":
+    match = _TERM.fullmatch(text)
+    assert match is not None
+    column, down = F.expr(match["what"]), match["way"] == "DESC"
+    if (match["nulls"] or ("LAST" if down else "FIRST")) == "FIRST":
         return column.desc_nulls_first() if down else column.asc_nulls_first()
     return column.desc_nulls_last() if down else column.asc_nulls_last()
 

@@ -24,7 +24,7 @@ from rowtime.core.counts import counted
 from rowtime.core.errors import Refused
 from rowtime.core.stores import TRIES, ObjectPlace, Place
 from rowtime.core.time import BEGINNING, to_text
-from rowtime.runtime.sinks.ownership import Asked, Record, There, check_owner, owner, read, running
+from rowtime.runtime.sinks.ownership import Claim, Contents, Record, check_owner, owner, read, running
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import sweep
 from rowtime.state.memory import opened
@@ -68,16 +68,16 @@ class StreamLogSink:
     def _own(self) -> Place:
         return self._home.log_path(self._stream) / escape(self._name)
 
-    def claim(self, asked: Asked) -> Record:
+    def claim(self, claim: Claim) -> Record:
         """Return the record with which the pump may write, and lock its writer. Raises ``Refused``, see `ownership`."""
         target, self._before = f"the stream {self._stream}", read(self._own)
-        owner(self._own, asked, target, self._there)
+        owner(self._own, claim, target, self._contents)
         try:
             self._open()
         except Refused as refused:
-            raise (running(asked, target) if refused.problems[0].code == OPEN_ALREADY else refused) from None
+            raise (running(claim, target) if refused.problems[0].code == OPEN_ALREADY else refused) from None
         # Read it again: another process may have written its record before this one had the lock.
-        return owner(self._own, asked, target, self._there)
+        return owner(self._own, claim, target, self._contents)
 
     def record(self, record: Record) -> None:
         """Record the owner, before the first row."""
@@ -106,18 +106,18 @@ class StreamLogSink:
                 raise
             self.close()
             self._open().fence()
-            there = self._there()
-            assert there is not None
-            replace(record, base=there.rows or 0, clock=there.clock).instead(own, record)
-            asked = Asked(record.pump, record.identity, record.place, record.since)
-            raise running(asked, f"the stream {self._stream}") from None
+            content = self._contents()
+            assert content is not None
+            replace(record, base=content.rows or 0, clock=content.clock).instead(own, record)
+            claim = Claim(record.pump, record.identity, record.place, record.since)
+            raise running(claim, f"the stream {self._stream}") from None
 
     def beyond(self, tick: int, rows: int) -> str:  # noqa: ARG002 - a log counts rows
         """Report rows that the journal does not know; they would be taken for repeats."""
         self._open()
         return f"the log of {self._stream} has {self._rows:,} of its rows" if self._rows > rows else ""
 
-    def _there(self) -> There | None:
+    def _contents(self) -> Contents | None:
         """Return what the writer has written, whoever that was."""
         entries = entries_of(self._home.log_path(self._stream), self._name)
         if not entries:
@@ -125,13 +125,13 @@ class StreamLogSink:
         times = [entry.greatest for entry in entries if isinstance(entry, Rows) and entry.order is not Order.NONE]
         bounds = [entry.at for entry in entries if isinstance(entry, Bound) and entry.at > BEGINNING]
         rows, clock = count_of(entries), max([*times, *bounds], default=None)
-        return There(rows, clock, counted(rows, "rows") + (f" up to {to_text(clock)}" if clock is not None else ""))
+        return Contents(rows, clock, counted(rows, "rows") + (f" up to {to_text(clock)}" if clock is not None else ""))
 
-    def leave(self, asked: Asked) -> None:
+    def leave(self, claim: Claim) -> None:
         """Let the writer of a dropped pump leave, unless it has; the stream would wait for it."""
         if self._own.is_dir() and not isinstance(last_entry(self._own.parent, self._name), Leave | None):
             try:
-                self.record(self.claim(asked))
+                self.record(self.claim(claim))
             except Refused:
                 return  # it belongs to another checkpoint now
             assert self._writer is not None
@@ -144,8 +144,8 @@ class StreamLogSink:
         Values of a declared type all fit, so rows are checked only if a column has another type.
         """
         schema = arrow_schema(self._home.definition(self._stream) or {})
-        found = pq.read_schema(opened(batch.files[0])).types[1 if node.rowtime else 0 :]
-        if found != schema.types:
+        types = pq.read_schema(opened(batch.files[0])).types[1 if node.rowtime else 0 :]
+        if types != schema.types:
             rows_of(self._named(node, batch.table()), schema, node.rowtime or None)
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002

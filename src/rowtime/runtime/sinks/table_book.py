@@ -20,7 +20,7 @@ from typing import Any, Final
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 
 from rowtime.core.counts import counted
-from rowtime.runtime.sinks.ownership import Record, There
+from rowtime.runtime.sinks.ownership import Contents, Record
 from rowtime.state.checkpoint import folder_of
 
 BOOK: Final = "rowtime_sinks"
@@ -67,41 +67,41 @@ class Book:
 
     def record(self, pump: str, identity: str) -> Record | None:
         """Return the record of the pump; of former owners it names only this checkpoint, if it was one."""
-        found = self._rows(f"SELECT owner, place, since, base FROM {self._name} WHERE sink = ?", self._key)  # noqa: S608
-        if not found:
+        rows = self._rows(f"SELECT owner, place, since, base FROM {self._name} WHERE sink = ?", self._key)  # noqa: S608
+        if not rows:
             return None
-        owner, place, since, base = found[0]
+        owner, place, since, base = rows[0]
         fenced = self.next_row(f"{self._key}/{identity}") is not None or (owner != identity and self.former is not None)
         before = ({"identity": identity},) if fenced else ()
         return Record(pump, owner, place, int(since), int(base), before=before)
 
     def next_row(self, sink: str | None = None) -> int | None:
         """Return the number of the next row; ``None`` if the book has no row for it."""
-        found = self._rows(f"SELECT next_row FROM {self._name} WHERE sink = ?", sink or self._key)  # noqa: S608
-        return int(found[0][0]) if found else None
+        rows = self._rows(f"SELECT next_row FROM {self._name} WHERE sink = ?", sink or self._key)  # noqa: S608
+        return int(rows[0][0]) if rows else None
 
     def next_row_of(self, identity: str) -> int | None:
         """Return the same, while the pump belongs to a checkpoint."""
         text = f"SELECT next_row FROM {self._name} WHERE sink = ? AND owner = ?"  # noqa: S608
-        found = self._rows(text, self._key, identity)
-        return int(found[0][0]) if found else None
+        rows = self._rows(text, self._key, identity)
+        return int(rows[0][0]) if rows else None
 
     @property
     def former(self) -> int | None:
         """Return an older version's ``next_row`` for this checkpoint."""
         return self.next_row(self._former) if self._former else None
 
-    def there(self) -> There | None:
+    def contents(self) -> Contents | None:
         """Return what exists by the record; without one, what an older version wrote for pumps of this name."""
         following = self.next_row()
         if following is not None:
-            return There(following, None, counted(following, "rows"))
+            return Contents(following, None, counted(following, "rows"))
         pump = self._key.rpartition("/")[2]
         find = f"SELECT next_row FROM {self._name} WHERE owner IS NULL AND next_row > 0 AND sink LIKE ?"  # noqa: S608
         counts = [int(row[0]) for row in self._rows(find, f"{pump}.sink-%")]
         if not counts:
             return None
-        return There(counts[0] if len(counts) == 1 else None, None, counted(sum(counts), "rows"))
+        return Contents(counts[0] if len(counts) == 1 else None, None, counted(sum(counts), "rows"))
 
     def write(self, record: Record, before: str | None) -> bool:
         """Record a new owner, in place of the checkpoint ``before``; return False if another one was faster."""
@@ -146,11 +146,11 @@ class Book:
 
     def _rows(self, text: str, *values: str | int) -> list[tuple[Any, ...]]:
         with self._prepared(text, values) as statement:
-            found = statement.executeQuery()
-            width = found.getMetaData().getColumnCount()
+            answer = statement.executeQuery()
+            width = answer.getMetaData().getColumnCount()
             rows = []
-            while found.next():
-                rows.append(tuple(found.getString(n + 1) for n in range(width)))
+            while answer.next():
+                rows.append(tuple(answer.getString(n + 1) for n in range(width)))
             return rows
 
     def _change(self, text: str, *values: str | int) -> int:

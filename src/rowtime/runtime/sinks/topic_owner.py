@@ -30,7 +30,7 @@ _LAST: Final = 20  # records of each other partition, one of which should be a r
 
 
 @dataclass(frozen=True)
-class Found:
+class TopicState:
     """The information about a stream in a topic's records: ``owners`` in order, each with the number of its next row.
 
     ``next_row``: the number after those of its rows; ``rows``: the same for rows among these records; ``bound`` (µs
@@ -43,10 +43,10 @@ class Found:
     others: Mapping[str, str] = field(default_factory=dict)
     rows: int = 0
 
-    def owner(self, known: Record | None = None) -> Record | None:
-        """Return the owner of the stream; ``known``: the owner before these records."""
-        records = [*([known] if known is not None else []), *(record for record, _ in self.owners)]
-        fenced = {one["identity"] for record in records for one in record.before}
+    def owner(self, before: Record | None = None) -> Record | None:
+        """Return the owner of the stream; ``before``: the owner before these records."""
+        records = [*([before] if before is not None else []), *(record for record, _ in self.owners)]
+        fenced = {former["identity"] for record in records for former in record.before}
         return next((record for record in reversed(records) if record.identity not in fenced), None)
 
     def next_row_of(self, identity: str) -> int:
@@ -82,22 +82,24 @@ class TopicEnds:
         """Drop the connection."""
         self._brokers.close()
 
-    def last(self, extents: Mapping[Partition, Extent]) -> Found:
+    def last(self, extents: Mapping[Partition, Extent]) -> TopicState:
         """Return the information in the last records of all partitions."""
-        counts = {one: LOOK_BACK if one == self.first else _LAST for one in extents}
-        return self.between({one: Extent(max(at.first, at.end - counts[one]), at.end) for one, at in extents.items()})
+        counts = {partition: LOOK_BACK if partition == self.first else _LAST for partition in extents}
+        return self.between(
+            {partition: Extent(max(at.first, at.end - counts[partition]), at.end) for partition, at in extents.items()}
+        )
 
-    def since(self, offset: int, extents: Mapping[Partition, Extent]) -> Found:
+    def since(self, offset: int, extents: Mapping[Partition, Extent]) -> TopicState:
         """Return the information in the first partition from an offset on."""
         extent = extents[self.first]
         return self.between({self.first: Extent(max(offset, extent.first), extent.end)})
 
-    def between(self, extents: Mapping[Partition, Extent]) -> Found:
+    def between(self, extents: Mapping[Partition, Extent]) -> TopicState:
         """Return the information in records between offsets. Raises ``Failure`` (R501)."""
-        asked = {partition: extent for partition, extent in extents.items() if extent.end > extent.first}
-        if not asked:
-            return Found()
-        rows = self._records(asked)
+        filled = {partition: extent for partition, extent in extents.items() if extent.end > extent.first}
+        if not filled:
+            return TopicState()
+        rows = self._records(filled)
         mine = [row for row in rows if row["stream"] == self._stream]
         owners = [(row["stream"], *_read(row["owner"])) for row in rows if row["owner"] is not None]
         numbers = [int(row["seq"]) + 1 for row in mine if row["seq"] is not None]
@@ -106,20 +108,23 @@ class TopicEnds:
         others = {stream: record.place for stream, record, _ in owners if stream != self._stream}
         greatest = max((bound for bound in bounds if bound > MIN_MICROS), default=None)
         newest = max(numbers, default=0)
-        return Found(own, max([newest, *(n for _, n in own)]), greatest, others, newest)
+        return TopicState(own, max([newest, *(n for _, n in own)]), greatest, others, newest)
 
-    def _records(self, asked: Mapping[Partition, Extent]) -> list[Any]:
+    def _records(self, extents: Mapping[Partition, Extent]) -> list[Any]:
         kafka = {name: value for name, value in self._options.items() if name.startswith("kafka.")}
-        offsets = [json.dumps({self._topic: {str(one.number): at[end] for one, at in asked.items()}}) for end in (0, 1)]
+        offsets = [
+            json.dumps({self._topic: {str(partition.number): at[end] for partition, at in extents.items()}})
+            for end in (0, 1)
+        ]
         reader = SparkSession.active().read.format("kafka").options(**kafka)
-        reader = reader.option("assign", json.dumps({self._topic: [one.number for one in asked]}))
+        reader = reader.option("assign", json.dumps({self._topic: [partition.number for partition in extents]}))
         reader = reader.option("startingOffsets", offsets[0]).option("endingOffsets", offsets[1])
         names = {"stream": STREAM_HEADER, "seq": SEQUENCE_HEADER, "bound": BOUND_HEADER, "owner": OWNER_HEADER}
         with answering(f"Kafka at {self._options[SERVERS]}: topic {self._topic!r} cannot be read", _HINT):
             records = reader.option("includeHeaders", "true").option("failOnDataLoss", "false").load()
             owners = records.select("partition", "offset", *(_header(name).alias(to) for to, name in names.items()))
-            found = owners.where("stream IS NOT NULL").collect()
-        return sorted(found, key=lambda row: (row["partition"], row["offset"]))
+            rows = owners.where("stream IS NOT NULL").collect()
+        return sorted(rows, key=lambda row: (row["partition"], row["offset"]))
 
 
 _HINT: Final = "The rows of this tick are written again."
@@ -131,5 +136,7 @@ def _header(name: str) -> Any:
 
 
 def _read(text: str) -> tuple[Record, int]:
-    found = json.loads(text)
-    return Record(**{name: found[name] for name in Record.__dataclass_fields__ if name in found}), found["next_row"]
+    content = json.loads(text)
+    return Record(**{name: content[name] for name in Record.__dataclass_fields__ if name in content}), content[
+        "next_row"
+    ]

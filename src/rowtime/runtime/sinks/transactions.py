@@ -73,9 +73,9 @@ class Mark:
 
     def text(self) -> str:
         """Return the text beside the offset."""
-        found = vars(self).copy()
-        del found["next_row"]
-        return json.dumps(found, separators=(",", ":"))
+        content = vars(self).copy()
+        del content["next_row"]
+        return json.dumps(content, separators=(",", ":"))
 
 
 class FencedError(Exception):
@@ -104,16 +104,16 @@ class Transactions:
         if self._producer is None:
             settings = {**self._settings, "transactional.id": self.name}
             with self._answering():
-                made = self._kafka.Producer(settings, logger=_QUIET)
-                made.init_transactions(_WAIT)
-                self._producer = made
+                producer = self._kafka.Producer(settings, logger=_QUIET)
+                producer.init_transactions(_WAIT)
+                self._producer = producer
 
     def mark(self) -> Mark | None:
         """Return the mark of the last transaction, if the brokers still have it."""
         with self._answering():
-            found = self._committed()
+            committed = self._committed()
         try:
-            return Mark(**json.loads(found.metadata), next_row=found.offset)
+            return Mark(**json.loads(committed.metadata), next_row=committed.offset)
         except (TypeError, ValueError):
             return None
 
@@ -121,14 +121,14 @@ class Transactions:
         """Return the group's offset, as soon as a broker knows it."""
         until = time.monotonic() + _WAIT
         while True:
-            found, error = None, None
+            offset, error = None, None
             try:
-                found = self._reader().committed([self._kafka.TopicPartition(self._topic, 0)], _WAIT)[0]
-                error = found.error
+                offset = self._reader().committed([self._kafka.TopicPartition(self._topic, 0)], _WAIT)[0]
+                error = offset.error
             except self._kafka.KafkaException as raised:
                 error = raised.args[0]
             if error is None:
-                return found
+                return offset
             if error.name() not in _SOON or time.monotonic() > until:
                 raise self._kafka.KafkaException(error)
             time.sleep(_POLL)
@@ -139,18 +139,18 @@ class Transactions:
         with self._answering():
             producer = self._producer
             producer.begin_transaction()
-            for number, one in enumerate(records):
-                self._produce(producer, one)
+            for number, record in enumerate(records):
+                self._produce(producer, record)
                 if not number % 1_000:
                     producer.poll(0)
             offset = self._kafka.TopicPartition(self._topic, 0, mark.next_row, mark.text())
             producer.send_offsets_to_transaction([offset], self._reader().consumer_group_metadata(), _WAIT)
             producer.commit_transaction()  # it waits for the records, up to the timeout of a transaction
 
-    def _produce(self, producer: Any, one: Sent) -> None:
+    def _produce(self, producer: Any, record: Sent) -> None:
         while True:
             try:
-                producer.produce(self._topic, one.value, one.key, one.partition, headers=list(one.headers))
+                producer.produce(self._topic, record.value, record.key, record.partition, headers=list(record.headers))
             except BufferError:
                 producer.poll(_POLL)
             else:

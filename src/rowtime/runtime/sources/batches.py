@@ -64,16 +64,16 @@ class BatchSource:
 
         Raises ``Failure`` (R505) if a row has no position; ``discover`` does if positions go back.
         """
-        known = "count(1)" if self._position is None else f"count({quoted(self._position)})"
-        texts = ["count(1) AS n", f"{known} AS known", f"min({self._place}) AS first", f"max({self._place}) AS last"]
-        found = rows.selectExpr("*", f"{self._who} AS {WRITER}").groupBy(WRITER).agg(*map(F.expr, texts)).collect()
-        missing = sum(row["n"] - row["known"] for row in found)
+        placed = "count(1)" if self._position is None else f"count({quoted(self._position)})"
+        texts = ["count(1) AS n", f"{placed} AS known", f"min({self._place}) AS first", f"max({self._place}) AS last"]
+        counts = rows.selectExpr("*", f"{self._who} AS {WRITER}").groupBy(WRITER).agg(*map(F.expr, texts)).collect()
+        missing = sum(row["n"] - row["known"] for row in counts)
         if missing:
             raise _disordered(f"{missing} rows of a batch have no position: their {self._position} is null")
         base = number << SET_BITS
         whole = (base, base + (1 << SET_BITS))
-        spans = {row[WRITER]: whole if self.batched else (row["first"], row["last"] + 1) for row in found}
-        self._pending = _Batch(number, rows, sum(row["n"] for row in found), spans)
+        spans = {row[WRITER]: whole if self.batched else (row["first"], row["last"] + 1) for row in counts}
+        self._pending = _Batch(number, rows, sum(row["n"] for row in counts), spans)
 
     def drop(self) -> None:
         """Forget the batch: its tick is over."""
@@ -130,7 +130,9 @@ class BatchSource:
         columns = [field.name for field in self.frame.schema.fields]
         present = {name.lower() for name in columns}
         problems = [
-            Problem("R103", f"the DataFrame has no column {name} ({use})", hint=f"It has {', '.join(columns)}.")
+            Problem(
+                "R103", f"the DataFrame has no column {name} ({use})", hint=f"Its columns are {', '.join(columns)}."
+            )
             for use, name in names.items()
             if name is not None and name.lower() not in present
         ]

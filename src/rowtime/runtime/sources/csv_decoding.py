@@ -54,10 +54,15 @@ class PlainCsv:
         separator = given.get("sep", given.get("delimiter", ",")).replace("\\t", "\t")
         header = given.get("header", "false").lower()
         kinds = {name: _KINDS.get(kind.upper()) for name, kind in columns.items()}
-        known = {name: kind for name, kind in kinds.items() if kind is not None}
-        if set(given) - _OPTIONS or len(separator) != 1 or header not in ("true", "false") or len(known) < len(kinds):
+        readable = {name: kind for name, kind in kinds.items() if kind is not None}
+        if (
+            set(given) - _OPTIONS
+            or len(separator) != 1
+            or header not in ("true", "false")
+            or len(readable) < len(kinds)
+        ):
             return None
-        return cls(known, separator, header == "true") if separator in ",;|\t" else None
+        return cls(readable, separator, header == "true") if separator in ",;|\t" else None
 
     def decode(self, path: str, target: Path) -> int | None:
         """Write the rows of a file to ``target``; return their number, ``None`` if it is not plain."""
@@ -78,8 +83,8 @@ class PlainCsv:
             return None
         first, second = [*whole[:_LOOK].tobytes().split(b"\n", 2), b""][:2]
         names = first.decode().split(self.separator) if self.header else list(self.columns)
-        known = {name.lower(): name for name in self.columns}
-        wanted = {name: known[name.lower()] for name in names if name.lower() in known}
+        declared = {name.lower(): name for name in self.columns}
+        wanted = {name: declared[name.lower()] for name in names if name.lower() in declared}
         if not wanted or len({name.lower() for name in names}) < len(names):
             return None
         zoned = bool(_ZONED.search(second if self.header else first))

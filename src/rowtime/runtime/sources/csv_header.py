@@ -13,11 +13,11 @@ _TRUE = "true"
 def by_header(paths: Iterable[str], options: Mapping[str, str]) -> dict[tuple[str, ...], list[str]]:
     """Return the files of each header, in order; those without one have ``()``."""
     given = {name.lower(): value for name, value in options.items()}
-    found: dict[tuple[str, ...], list[str]] = {}
+    by_names: dict[tuple[str, ...], list[str]] = {}
     for path in paths:
         names = _names(path, given) if given.get("header", "").lower() == _TRUE else ()
-        found.setdefault(names, []).append(path)
-    return found
+        by_names.setdefault(names, []).append(path)
+    return by_names
 
 
 def _names(path: str, options: Mapping[str, str]) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def _names(path: str, options: Mapping[str, str]) -> tuple[str, ...]:
 
 def _line(stream: pa.NativeFile) -> bytes:
     """Return the bytes up to the first line's end."""
-    found = b""
-    while b"\n" not in found and (block := stream.read(4096)):
-        found += block
-    return found.partition(b"\n")[0]
+    head = b""
+    while b"\n" not in head and (block := stream.read(4096)):
+        head += block
+    return head.partition(b"\n")[0]

@@ -46,10 +46,10 @@ class DeltaHistory:
 
     def look(self, version: int | None = None) -> Look | None:
         """Return the table, now or in a version; without opening it if nothing has happened since the last look."""
-        known = self._look if version is None else None
-        same = known is not None and self._stamp and self._stamp == self._stamp_of(known.place)
-        if known is not None and same and not self._entry(known.place + 1).exists():
-            return known
+        before = self._look if version is None else None
+        same = before is not None and self._stamp and self._stamp == self._stamp_of(before.place)
+        if before is not None and same and not self._entry(before.place + 1).exists():
+            return before
         table = self._opened(version)
         if table is None:
             self._look = None
@@ -73,13 +73,13 @@ class DeltaHistory:
             raise no_version(self.called, place, "its log does not have it")
         self._check(table)
         origins = self._origins(place)
-        found = []
+        files = []
         for add in self._added(table):
             values = {name: _text(value) for name, value in (add.get("partition") or {}).items()}
             file = self._file(add["path"], add["size_bytes"], add["modification_time"], values)
             version, nth = origins.get(add["path"], (NOTHING, add["modification_time"]))
-            found.append(((version, nth, add["path"]), file))
-        return [file for _, file in sorted(found, key=lambda one: one[0])]
+            files.append(((version, nth, add["path"]), file))
+        return [file for _, file in sorted(files, key=lambda one: one[0])]
 
     def since(self, place: int) -> Iterator[Version]:
         """Yield the versions after a place, from their entries in the log."""
@@ -153,20 +153,20 @@ class DeltaHistory:
 
     def _origins(self, place: int) -> dict[str, tuple[int, int]]:
         """Return by path the version that first had a file's rows and its number in there, as far as the log tells."""
-        found: dict[str, tuple[int, int]] = {}
-        there = (int(path.stem) for path in self._log.glob("*.json") if path.stem.isdecimal())
-        versions = sorted(version for version in there if version <= place)
+        origins: dict[str, tuple[int, int]] = {}
+        numbers = (int(path.stem) for path in self._log.glob("*.json") if path.stem.isdecimal())
+        versions = sorted(version for version in numbers if version <= place)
         entries = each(self._actions, versions, stored=isinstance(self._path, ObjectPlace))
         for version, actions in zip(versions, entries, strict=True):
             oldest: dict[str, tuple[int, int]] = {}
             for kind, action in actions or ():
-                if kind == "remove" and action["path"] in found:
-                    key, at = _partition(action), found[action["path"]]
+                if kind == "remove" and action["path"] in origins:
+                    key, at = _partition(action), origins[action["path"]]
                     oldest[key] = min(oldest.get(key, at), at)
             for nth, (kind, action) in enumerate(actions or ()):
                 if kind == "add":
-                    found[action["path"]] = oldest.get(_partition(action), (version, nth))
-        return found
+                    origins[action["path"]] = oldest.get(_partition(action), (version, nth))
+        return origins
 
     def _actions(self, version: int) -> list[tuple[str, Action]] | None:
         """Return the actions of a log entry, in order; ``None`` if it does not exist."""
@@ -192,10 +192,10 @@ class DeltaHistory:
         except TableNotFoundError:
             return None
         except DeltaError as error:
-            found = self._failure(error)
-            if version is not None and not isinstance(found, Refused):
+            failure = self._failure(error)
+            if version is not None and not isinstance(failure, Refused):
                 raise no_version(self.called, version, str(error).split("\n", 1)[0]) from error
-            raise found from error
+            raise failure from error
 
     def _check(self, table: Any) -> None:
         """Raise ``Refused`` (R575) for features that readers have to know."""

@@ -27,7 +27,9 @@ def check_envelope(columns: Columns) -> None:
     """Refuse (R504) a declared column that an envelope does not have."""
     for name, _ in columns:
         if name not in MEMBERS:
-            raise refuse("R504", f"an envelope of Debezium has no {name!r}", f"It has {', '.join(MEMBERS)}.")
+            raise refuse(
+                "R504", f"an envelope of Debezium has no field {name!r}", f"Its fields are {', '.join(MEMBERS)}."
+            )
 
 
 def without_tombstones(records: DataFrame) -> DataFrame:

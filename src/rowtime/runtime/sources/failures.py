@@ -22,11 +22,13 @@ def naming(reader: str, name: str, codes: Collection[str] = ()) -> Iterator[None
     try:
         yield
     except RowtimeError as error:
-        if codes and not any(one.code in codes for one in error.problems):
+        if codes and not any(problem.code in codes for problem in error.problems):
             raise
-        known = (f"the {reader} {name}", f"{name} declares")
+        names = (f"the {reader} {name}", f"{name} declares")
         problems = (
-            one if any(words in one.message for words in known) else replace(one, message=f"{known[0]}: {one.message}")
-            for one in error.problems
+            problem
+            if any(words in problem.message for words in names)
+            else replace(problem, message=f"{names[0]}: {problem.message}")
+            for problem in error.problems
         )
         raise type(error)(*problems) from error

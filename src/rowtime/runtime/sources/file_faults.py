@@ -57,9 +57,9 @@ class Expected:
             return wrong
         try:
             if self.kind == "parquet":
-                found = footer(path)
-                names = found.schema.to_arrow_schema().names
-                return next(self._faults_of_footer(found), None) or self._in_folders(path, names)
+                metadata = footer(path)
+                names = metadata.schema.to_arrow_schema().names
+                return next(self._faults_of_footer(metadata), None) or self._in_folders(path, names)
             if self.kind == "csv" and self.needed:
                 [names] = by_header([path], self.options)
                 if names and (lacking := self._lacking(names)):
@@ -75,10 +75,10 @@ class Expected:
         folders = path.removeprefix(f"{self.folder}/").split("/")[:-1]
         given = {unquote(folder.partition("=")[0]).lower() for folder in folders if "=" in folder}
         given -= {name.lower() for name in names}
-        found = next((name for name in self.types if name.lower() in given), None)
+        column = next((name for name in self.types if name.lower() in given), None)
         return (
-            f"its column {found} is in the name of its folder, which the stream does not name in PARTITIONED BY"
-            if found
+            f"its column {column} is in the name of its folder, which the stream does not name in PARTITIONED BY"
+            if column
             else None
         )
 
@@ -116,16 +116,16 @@ def lasting(text: str) -> str | None:
         if any(name in line for name in _LASTING):
             return line.partition("] ")[2].partition(" SQLSTATE")[0] or line
     _, failed, causes = text.partition(UNREAD)
-    found = _CAUSE.search(causes) if failed else None
-    return f"Spark: {found[2].strip()}" if found is not None and not _PASSING.match(found[1]) else None
+    cause = _CAUSE.search(causes) if failed else None
+    return f"Spark: {cause[2].strip()}" if cause is not None and not _PASSING.match(cause[1]) else None
 
 
 def messages_of(error: BaseException | None) -> str:
     """Return the messages of an error and its causes, also Java's; paths also in the spelling outside of URLs."""
     parts: list[str] = []
-    for one in causes(error):
-        parts.append(str(one))
-        cause = getattr(one, "_origin", None)  # of a Spark error: Java's
+    for inner in causes(error):
+        parts.append(str(inner))
+        cause = getattr(inner, "_origin", None)  # of a Spark error: Java's
         while cause is not None:
             parts.append(f"Caused by: {cause.toString()}")
             cause = cause.getCause()
@@ -145,12 +145,12 @@ def _faults_of_types(metadata: pq.FileMetaData, wanted: Mapping[str, str]) -> It
         metadata.schema.column(n).path: metadata.schema.column(n).physical_type for n in range(len(metadata.schema))
     }
     for name, declared in wanted.items():
-        fields = [one for one in schema if one.name.lower() == name.lower()]
+        fields = [stored for stored in schema if stored.name.lower() == name.lower()]
         if len(fields) > 1:
-            yield f"it has the column {name} twice: {', '.join(one.name for one in fields)}"
-        for one in fields:
-            if not _reads(one.type, declared.upper(), physical.get(one.name, "")):
-                yield f"its column {one.name} has type {one.type}, and the stream declares {declared}"
+            yield f"it has the column {name} twice: {', '.join(stored.name for stored in fields)}"
+        for stored in fields:
+            if not _reads(stored.type, declared.upper(), physical.get(stored.name, "")):
+                yield f"its column {stored.name} has type {stored.type}, and the stream declares {declared}"
 
 
 def _reads(kind: pa.DataType, declared: str, physical: str) -> bool:

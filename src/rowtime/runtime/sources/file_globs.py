@@ -30,7 +30,7 @@ class Chosen:
     def of(cls, folder: Path, glob: str, name: str) -> Self:
         """Return one for a glob below a folder, which may be empty, and one for the names of files."""
         parts = tuple(names_of(part) for part in glob.split("/")) if glob else ()
-        return cls(str(folder), parts, names_of(name), any(one.endswith(UNFINISHED) for one in (glob, name)))
+        return cls(str(folder), parts, names_of(name), any(pattern.endswith(UNFINISHED) for pattern in (glob, name)))
 
     def has(self, path: str) -> bool:
         """Return True for a file that belongs to the stream."""

@@ -94,15 +94,15 @@ def content_of(file: NumberedFile) -> int:
 
 
 def _sum_of(path: str, size: int, edge: int) -> int:
-    found = 0
+    total = 0
     handle = os.open(path, os.O_RDONLY)  # with many small files, opening them costs the most
     try:
         for first, end in ((0, min(size, edge)), (max(min(size, edge), size - edge), size)):
             for at in range(first, end, _BLOCK):
-                found = zlib.crc32(os.pread(handle, min(_BLOCK, end - at), at), found)
+                total = zlib.crc32(os.pread(handle, min(_BLOCK, end - at), at), total)
     finally:
         os.close(handle)
-    return found
+    return total
 
 
 def is_as_numbered(file: NumberedFile) -> bool:
@@ -132,9 +132,9 @@ def end_of_lines(path: str, start: int, size: int) -> int:
         while end > start:
             begin = max(start, end - _BLOCK)
             file.seek(begin)
-            found = file.read(end - begin).rfind(b"\n")
-            if found >= 0:
-                return begin + found + 1
+            index = file.read(end - begin).rfind(b"\n")
+            if index >= 0:
+                return begin + index + 1
             end = begin
     return start
 
@@ -166,8 +166,8 @@ class FileList:
         self._sure = True  # whether the written content is known
         self._under_way: tuple[Future[None], int] | None = None  # a running write, and the line count before it
 
-    def load(self, committed: int, known: int | None, *, whole: bool = False) -> None:
-        """Read the list: the committed files, or all; the first ``committed`` have the checksum ``known``.
+    def load(self, committed: int, checksum: int | None, *, whole: bool = False) -> None:
+        """Read the list: the committed files, or all; the first ``committed`` have the ``checksum``.
 
         Raises ``Failure`` (R406) if it does not have them as they were written.
         """
@@ -177,7 +177,7 @@ class FileList:
         sums = _running(lines)
         if len(lines) < committed:
             raise damaged(f"{self.path} lists {len(lines)} of the {committed} files that have been read")
-        if known is not None and committed and sums[committed - 1] != known:
+        if checksum is not None and committed and sums[committed - 1] != checksum:
             raise damaged(f"{self.path} has changed since rowtime wrote it: its checksum differs")
         lines = lines if whole else lines[:committed]
         files = [_parsed(self.path, line) for line in lines]
@@ -237,17 +237,17 @@ class FileList:
 
 def _running(lines: Sequence[bytes], at: int = 0) -> list[int]:
     """Return the checksum of everything up to each line."""
-    found = []
+    sums = []
     for line in lines:
         at = zlib.crc32(line, at)
-        found.append(at)
-    return found
+        sums.append(at)
+    return sums
 
 
 def _parsed(path: Place, line: bytes) -> NumberedFile:
     try:
-        found: Any = json.loads(line)
-        name, arrived, size, *more = found
+        content: Any = json.loads(line)
+        name, arrived, size, *more = content
         extra: Mapping[str, Any] = more[0] if more else {}
         return NumberedFile(str(name), int(arrived), int(size), **{key: extra[key] for key in _MORE if key in extra})
     except (ValueError, TypeError):

@@ -78,11 +78,11 @@ def origin_of(path: str) -> str:
 
 def reach_all(spark: SparkSession, paths: Iterable[str], what: str) -> None:
     """Give a session access to the stores of some files. Raises ``Refused`` (R585)."""
-    found: dict[str, Any] = {}
+    by_bucket: dict[str, Any] = {}
     for path in paths:
         if not path.startswith("/"):
             place = named(path)
             assert isinstance(place, ObjectPlace)
-            found.setdefault(place.bucket.url, place)
-    for place in found.values():
+            by_bucket.setdefault(place.bucket.url, place)
+    for place in by_bucket.values():
         reach(spark, place, what)

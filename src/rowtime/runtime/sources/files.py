@@ -110,15 +110,15 @@ class FilesSource:
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
         """Number new files and take the next ones, within the limits, at least one."""
-        first, known = start.get(self.writer, 0), self._numbering
-        known.load(state)
+        first, numbering = start.get(self.writer, 0), self._numbering
+        numbering.load(state)
         if self.from_now and "listed" not in state:  # present files are numbered, but not read
-            known.pass_over()
-            ends = {self.writer: known.count}
-            return Slice(ends, ends, rows=0, detail={"files": []}), known.state(state, known.count, ())
-        taken = self._taken = known.take(first, limits)
-        backlog = Backlog("bytes", sum(file.length for file in taken), known.size_from(first + len(taken)))
-        return replace(self.slice_of(first, taken), backlog=backlog), known.state(state, first, taken)
+            numbering.pass_over()
+            ends = {self.writer: numbering.count}
+            return Slice(ends, ends, rows=0, detail={"files": []}), numbering.state(state, numbering.count, ())
+        taken = self._taken = numbering.take(first, limits)
+        backlog = Backlog("bytes", sum(file.length for file in taken), numbering.size_from(first + len(taken)))
+        return replace(self.slice_of(first, taken), backlog=backlog), numbering.state(state, first, taken)
 
     def blame(self, error: BaseException) -> bool:
         """Return True if files that were taken last caused a failure, and another try skips them."""
@@ -167,8 +167,8 @@ class FilesSource:
             return rows.selectExpr(*self._shown(f"{number}L", f"{arrived}L"))
         if len(files) <= FEW_FILES:
             entries = (f"{literal(origin_of(path))}, struct({n}L AS n, {at}L AS at)" for n, path, at in files)
-            found = f"element_at(map({', '.join(entries)}), __from)"
-            return rows.selectExpr("*", f"{found} AS __file").selectExpr(*self._shown("__file.n", "__file.at"))
+            entry = f"element_at(map({', '.join(entries)}), __from)"
+            return rows.selectExpr("*", f"{entry} AS __file").selectExpr(*self._shown("__file.n", "__file.at"))
         table = [(origin_of(path), number, arrived) for number, path, arrived in files]
         numbers = spark.createDataFrame(table, "__path string, __number bigint, __arrived bigint")
         rows = rows.join(F.broadcast(numbers), F.expr("__from = __path"))
@@ -180,7 +180,7 @@ class FilesSource:
             return None
         wanted = self.rowtime if name == ROWTIME else name
         if name == ROWTIME and any(
-            of.upper() != "TIMESTAMP" for one, of in self.columns if one.lower() == wanted.lower()
+            of.upper() != "TIMESTAMP" for declared, of in self.columns if declared.lower() == wanted.lower()
         ):
             return None
         files = ((number << ROWS_BITS, self.writer, self._place(path)) for number, path, _ in part.detail["files"])
@@ -209,11 +209,11 @@ class FilesSource:
         """Return the rows of `read` with the types of their columns, read by Arrow; ``None`` if `rows` gives none."""
         names = [name for name, _ in self.columns]
         ours = [*([ROWTIME] if self.gives_rowtime else []), WRITER, POSITION, ARRIVAL]
-        found = self.rows(part, {name: name for name in (*names, *ours)})
-        if found is None:
+        tables = self.rows(part, {name: name for name in (*names, *ours)})
+        if tables is None:
             return None
         hidden = [(ROWTIME, "timestamp"), (WRITER, "string"), (POSITION, "bigint"), (ARRIVAL, "timestamp")]
-        return [*((name, named(as_read(kind))) for name, kind in self.columns), *hidden], found
+        return [*((name, named(as_read(kind))) for name, kind in self.columns), *hidden], tables
 
     def finished(self, at: Offsets) -> bool:
         """Return True once every present file has been taken."""
@@ -233,8 +233,8 @@ class FilesSource:
         columnar = [path for path in paths if self.kind == "parquet" or path in decoded]
         parts = [self._columnar(spark, columnar, origin)] if columnar else []
         text = [path for path in paths if path not in columnar]
-        found = by_header(text, self._options) if self.kind == "csv" else {(): text}
-        parts += [self._parse(spark, names, files, origin) for names, files in found.items() if files]
+        by_columns = by_header(text, self._options) if self.kind == "csv" else {(): text}
+        parts += [self._parse(spark, names, files, origin) for names, files in by_columns.items() if files]
         return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
 
     def _columnar(self, spark: SparkSession, paths: Sequence[str], origin: str) -> DataFrame:
@@ -281,10 +281,10 @@ class FilesSource:
     def _selected(self) -> list[str]:
         """Return the stream's columns, and the rowtime from the file."""
         given = [f"{quoted(self.rowtime)} AS __given"] if self.gives_rowtime else []
-        there = (name if name in self._wanted else None for name, _ in self.columns)
+        present = (name if name in self._wanted else None for name, _ in self.columns)
         names = (
-            quoted(name) if known else f"CAST(NULL AS {kind}) AS {quoted(name)}"
-            for known, (name, kind) in zip(there, self.columns, strict=True)
+            quoted(name) if is_present else f"CAST(NULL AS {kind}) AS {quoted(name)}"
+            for is_present, (name, kind) in zip(present, self.columns, strict=True)
         )
         return [*names, *given]
 
@@ -308,8 +308,10 @@ class FilesSource:
         if self._plain is not None and files:
             with ThreadPoolExecutor(min(len(files), os.cpu_count() or 1)) as pool:
                 targets = [self._folder / f"{number}.parquet" for number in files]
-                found = zip(files.values(), targets, pool.map(self._plain.decode, files.values(), targets), strict=True)
-                self._decoded = {path: (str(target), rows) for path, target, rows in found if rows is not None}
+                decoded = zip(
+                    files.values(), targets, pool.map(self._plain.decode, files.values(), targets), strict=True
+                )
+                self._decoded = {path: (str(target), rows) for path, target, rows in decoded if rows is not None}
         self.decodes = self.kind != "parquet" and len(self._decoded) < len(files)
 
     def _place(self, path: str) -> str:

@@ -82,8 +82,8 @@ class Declared:
 def ids_in(records: DataFrame) -> list[int]:
     """Return the schema ids of records that are not bounds: one job."""
     rows = records.where(f"NOT coalesce(exists(headers, h -> h.key = '{BOUND_HEADER}'), FALSE)")
-    found = rows.select(F.expr(ID.format("value")).alias("id")).where("id IS NOT NULL").distinct().collect()
-    return sorted(row["id"] for row in found)
+    ids = rows.select(F.expr(ID.format("value")).alias("id")).where("id IS NOT NULL").distinct().collect()
+    return sorted(row["id"] for row in ids)
 
 
 def reading_of(spark: SparkSession, number: int, schema: Schema | None, declared: Declared, topic: str) -> Reading:
@@ -138,7 +138,7 @@ def _column(number: int) -> str:
 
 def text_behind(readings: Sequence[Reading]) -> str:
     """Return SQL: the text of a record if its schema can be read, else NULL."""
-    able = ", ".join(f"{one.number}L" for one in readings if one.frame)
+    able = ", ".join(f"{reading.number}L" for reading in readings if reading.frame)
     text = f"try_validate_utf8(CAST(substring(__k.value, {HEAD + 1}) AS STRING))"
     return f"CASE WHEN ({ID.format('__k.value')}) IN ({able}) THEN {text} END" if able else "CAST(NULL AS STRING)"
 
@@ -152,7 +152,7 @@ def framed_items(records: DataFrame, declared: Declared, readings: Sequence[Read
     for one in (one for one in able if one.decoding is None):
         value = F.expr(f"substring(__k.value, {HEAD + 1})")
         frame = frame.withColumn(_column(one.number), F.when(F.col(SCHEMA_ID) == one.number, decoded(value, one.frame)))
-    parts = "".join(f" WHEN {SCHEMA_ID} = {one.number} THEN {_made(one, declared)}" for one in able)
+    parts = "".join(f" WHEN {SCHEMA_ID} = {one.number} THEN {_record_sql(one, declared)}" for one in able)
     kinds = ", ".join(f"c{number}: {kind}" for number, (_, kind) in enumerate(columns))
     empty = f"CAST(NULL AS STRUCT<{kinds}{', ' * bool(kinds)}t: BIGINT, ok: BOOLEAN>)"
     whole = f"CASE{parts} ELSE {empty} END" if able else empty
@@ -161,7 +161,7 @@ def framed_items(records: DataFrame, declared: Declared, readings: Sequence[Read
     return items_of(parsed, fields, "NOT coalesce(__e.ok, FALSE)", "timestamp_micros(__e.t)", text=False)
 
 
-def _made(reading: Reading, declared: Declared) -> str:
+def _record_sql(reading: Reading, declared: Declared) -> str:
     """Return SQL: the columns and the rowtime (µs) of a record of one schema, and whether it was read completely."""
     columns, rowtime = declared.columns, declared.rowtime
     types, record = reading.types or {}, reading.record

@@ -51,7 +51,9 @@ class IcebergHistory:
             snapshot, schema = table.current_snapshot(), table.schema()
         else:
             snapshot = self._snapshot(version)
-            schema = next((one for one in about.schemas if one.schema_id == snapshot.schema_id), table.schema())
+            schema = next(
+                (candidate for candidate in about.schemas if candidate.schema_id == snapshot.schema_id), table.schema()
+            )
         place = NOTHING if snapshot is None else snapshot.snapshot_id
         return Look(str(about.table_uuid), place, self._columns(schema), self._partitions)
 
@@ -59,10 +61,10 @@ class IcebergHistory:
         """Return the files of a snapshot, by the numbers of those that first had their rows, with these times."""
         if place == NOTHING:
             return ()
-        times = {one.snapshot_id: one.timestamp_ms for one in self._table.snapshots()}
+        times = {item.snapshot_id: item.timestamp_ms for item in self._table.snapshots()}
         oldest = min(times.values())
-        first = {one.sequence_number: one.timestamp_ms for one in self._table.snapshots() if one.sequence_number}
-        found = []
+        first = {item.sequence_number: item.timestamp_ms for item in self._table.snapshots() if item.sequence_number}
+        files = []
         for manifest in self._snapshot(place).manifests(self._table.io):
             if manifest.content.name != "DATA":
                 if manifest.has_added_files() or manifest.has_existing_files():
@@ -71,8 +73,8 @@ class IcebergHistory:
             for entry in manifest.fetch_manifest_entry(self._table.io):
                 at = times.get(entry.snapshot_id, oldest)  # for a compacted file, that of its newest row
                 file = self._file(entry.data_file, entry.snapshot_id, min(at, first.get(entry.sequence_number, at)))
-                found.append((entry.sequence_number or 0, file))
-        return [file for _, file in sorted(found, key=lambda one: one[0])]
+                files.append((entry.sequence_number or 0, file))
+        return [file for _, file in sorted(files, key=lambda one: one[0])]
 
     def since(self, place: int) -> Iterator[Version]:
         """Yield the snapshots after a place, by their ancestry."""
@@ -111,8 +113,8 @@ class IcebergHistory:
         if operation != "append":
             return Version(snapshot.snapshot_id, (), f"({operation}) removed or replaced rows")
         io, of = self._table.io, snapshot.snapshot_id
-        added = [one for one in snapshot.manifests(io) if one.added_snapshot_id == of]
-        entries = (entry for one in added for entry in one.fetch_manifest_entry(io))
+        added = [manifest for manifest in snapshot.manifests(io) if manifest.added_snapshot_id == of]
+        entries = (entry for manifest in added for entry in manifest.fetch_manifest_entry(io))
         new = (entry for entry in entries if entry.status.name == "ADDED" and entry.snapshot_id == of)
         return Version(of, [self._file(entry.data_file, of, snapshot.timestamp_ms) for entry in new])
 
@@ -154,10 +156,10 @@ class IcebergHistory:
             raise unreadable(self.called, f"has dropped its column {twice} and has another of this name")
 
     def _snapshot(self, place: int) -> Any:
-        found = self._table.snapshot_by_id(place)
-        if found is None:
+        snapshot = self._table.snapshot_by_id(place)
+        if snapshot is None:
             raise no_version(self.called, place, "it has no snapshot of this id")
-        return found
+        return snapshot
 
     def _path(self, path: str) -> str:
         """Return a file's name as used everywhere in rowtime."""

@@ -103,23 +103,23 @@ class KafkaSource:
         notes = {"started": True, "left": gone, "topics": {**state.get("topics", {}), **ids}}
         if self._schemas is None:
             return part, notes
-        known = known_of(state)
+        schemas = known_of(state)
         if rows:
             with answering("a topic of Kafka cannot be read", "It is tried again."):
-                known = self._schemas.asked(ids_in(self._records(SparkSession.active(), part)), known)
-        return replace(part, detail={KEY: known}), {**notes, KEY: known}
+                schemas = self._schemas.completed(ids_in(self._records(SparkSession.active(), part)), schemas)
+        return replace(part, detail={KEY: schemas}), {**notes, KEY: schemas}
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
         """Return the records between offsets; raises ``Failure`` (R503) if the brokers no longer have them."""
         partitions = self._partitions()
         self._same_topics(partitions, state)
         extents = {p.writer: extent for p, extent in self._brokers.extents(partitions).items()}
-        asked = {w: start.get(w, 0) for w in end}
-        lost = [w for w in end if asked[w] < end[w] and not (w in extents and extents[w].first <= asked[w])]
+        starts = {w: start.get(w, 0) for w in end}
+        lost = [w for w in end if starts[w] < end[w] and not (w in extents and extents[w].first <= starts[w])]
         if lost:
-            raise _lost(f"offsets are no longer there: {', '.join(f'{w} from {asked[w]}' for w in lost)}", _AGED)
+            raise _lost(f"offsets are no longer there: {', '.join(f'{w} from {starts[w]}' for w in lost)}", _AGED)
         detail = {KEY: known_of(state)} if self._schemas is not None else {}
-        return Slice(asked, dict(end), rows=sum(end[w] - asked[w] for w in end), detail=detail)
+        return Slice(starts, dict(end), rows=sum(end[w] - starts[w] for w in end), detail=detail)
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """Return the items of a range. If records have expired meanwhile, Spark raises its own error."""
@@ -148,22 +148,24 @@ class KafkaSource:
     def _declared(self) -> Declared:
         """Return the columns, and the field for the rowtime, in the spelling of a declared column."""
         wanted = (self._rowtime or "").lower()
-        found = next((name for name, _ in self._columns if name.lower() == wanted), self._rowtime)
-        return Declared(self._columns, found, self._envelopes, self._kind, self._options.get(MESSAGE, ""))
+        rowtime = next((name for name, _ in self._columns if name.lower() == wanted), self._rowtime)
+        return Declared(self._columns, rowtime, self._envelopes, self._kind, self._options.get(MESSAGE, ""))
 
-    def _read_by(self, spark: SparkSession, known: Mapping[str, str | None]) -> list[Reading]:
+    def _read_by(self, spark: SparkSession, schemas: Mapping[str, str | None]) -> list[Reading]:
         assert self._schemas is not None
         topic = next(self._options[name] for name in TOPICS if name in self._options)
-        for number in known:
+        for number in schemas:
             if number not in self._readings:
-                schema = self._schemas.schema(number, known)
+                schema = self._schemas.schema(number, schemas)
                 reading = reading_of(spark, int(number), schema, self._declared, topic)
                 self._readings[number] = reading
-        return [self._readings[number] for number in known]
+        return [self._readings[number] for number in schemas]
 
     def _check_options(self) -> None:
         if sum(name in self._options for name in TOPICS) != 1:
-            raise refuse("R504", "a Kafka source needs one of subscribe, subscribePattern and assign")
+            raise refuse(
+                "R504", "a Kafka source needs exactly one of the options subscribe, subscribePattern and assign"
+            )
         if self._starting not in {"earliest", "latest"}:
             raise refuse("R504", f"startingOffsets is 'earliest' or 'latest', not {self._starting!r}")
         for name in _REFUSED:

@@ -96,7 +96,7 @@ def check_raw(columns: Columns) -> None:
     """Refuse (R504) a declared column that a record does not have."""
     for name, _ in columns:
         if name.lower() not in RECORD:
-            raise refuse("R504", f"a raw Kafka record has no {name!r}", f"It has {', '.join(RECORD)}.")
+            raise refuse("R504", f"a raw Kafka record has no field {name!r}", f"Its fields are {', '.join(RECORD)}.")
 
 
 def instant(text: str) -> str:
@@ -145,8 +145,8 @@ def parsed(records: DataFrame, schema: Columns) -> DataFrame:
     """
     members = ", ".join(f"{quoted(name)}: {kind}" for name, kind in schema)
     wrapped = F.concat(F.lit('{"v":['), F.col("__text"), F.lit("]}"))
-    found = F.from_json(wrapped, f"v ARRAY<STRUCT<{members}>>, __raw STRING", _JSON_OPTIONS)
-    return records.withColumn("__p", found).selectExpr(
+    fields = F.from_json(wrapped, f"v ARRAY<STRUCT<{members}>>, __raw STRING", _JSON_OPTIONS)
+    return records.withColumn("__p", fields).selectExpr(
         "__k",
         "__bound",
         "__micros",

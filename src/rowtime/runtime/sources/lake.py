@@ -189,8 +189,8 @@ class LakeSource:
 
     def _check(self, taken: Sequence[NumberedFile]) -> None:
         """Check the files before they are read. Raises ``Refused`` (R576, R577)."""
-        found = each(self._fault_of, taken, stored=in_store(file.path for file in taken))
-        if refused := next(filter(None, found), None):
+        faults = each(self._fault_of, taken, stored=in_store(file.path for file in taken))
+        if refused := next(filter(None, faults), None):
             raise refused
 
     def _fault_of(self, file: NumberedFile) -> Refused | None:

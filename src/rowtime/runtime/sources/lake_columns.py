@@ -23,32 +23,32 @@ def check_columns(name: str, called: str, look: Look, wanted: Mapping[str, str],
 
 def _misfits(
     name: str,
-    there: Mapping[str, DataType],
+    types: Mapping[str, DataType],
     wanted: Mapping[str, str],
     typed: bool,  # noqa: FBT001
 ) -> Iterator[tuple[str, str]]:
     for column, declared in wanted.items():
-        found = there.get(column.lower())
-        if found is None:
-            shown = ", ".join(there)
+        kind = types.get(column.lower())
+        if kind is None:
+            shown = ", ".join(types)
             yield (
                 f"has no column {column}, which {name} declares",
                 f"Its columns are {shown}. Start again once it has it.",
             )
-        elif typed and not _reads(found, type_of(declared)):
-            given = found.simpleString().upper()
+        elif typed and not _reads(kind, type_of(declared)):
+            given = kind.simpleString().upper()
             yield (
                 f"has {column} {given}, and {name} declares {declared}",
                 f"Declare {column} {given}, and cast in the query.",
             )
 
 
-def _reads(found: DataType, wanted: DataType) -> bool:
+def _reads(stored: DataType, wanted: DataType) -> bool:
     """Return True if Spark's reader gives values of a type in files as the declared one."""
     from pyspark.sql.types import NumericType  # noqa: PLC0415 - not for those who only plan
 
-    given, taken = found.simpleString(), wanted.simpleString()
-    numbers = isinstance(found, NumericType) and isinstance(wanted, NumericType)
+    given, taken = stored.simpleString(), wanted.simpleString()
+    numbers = isinstance(stored, NumericType) and isinstance(wanted, NumericType)
     return given == taken or (numbers and always_fits(given, taken))
 
 
@@ -56,6 +56,6 @@ def type_of(text: str) -> DataType:
     """Return the type that an SQL text names."""
     from pyspark.sql.types import StructType  # noqa: PLC0415 - not for those who only plan
 
-    found = StructType.fromDDL(f"c {text}")
-    assert isinstance(found, StructType)
-    return found.fields[0].dataType
+    struct = StructType.fromDDL(f"c {text}")
+    assert isinstance(struct, StructType)
+    return struct.fields[0].dataType

@@ -53,8 +53,8 @@ def _static_rows(
     if look is None:
         raise missing(history.called)
     check_columns(name, history.called, look, wanted, typed=False)
-    asked = {column.lower() for column in wanted}
-    columns = [(f.name, f.dataType.simpleString()) for f in look.columns.fields if f.name.lower() in asked]
+    names = {column.lower() for column in wanted}
+    columns = [(f.name, f.dataType.simpleString()) for f in look.columns.fields if f.name.lower() in names]
     files = history.whole(look.place)
     if not files:
         return spark.createDataFrame([], ", ".join(f"{quoted(column)} {of}" for column, of in columns))

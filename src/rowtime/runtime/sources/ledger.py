@@ -64,11 +64,11 @@ class LedgerSource:
         for entry in entries:
             arrival = max(arrival, entry["at"])
             lines.append(self._line(entry, arrival))
-        count, known = state.get("listed", 0), state.get("sum", 0)
+        count, checksum = state.get("listed", 0), state.get("sum", 0)
         if lines:
-            count, known = self._book.add(count, known, [json.dumps(line).encode() for line in lines])
+            count, checksum = self._book.add(count, checksum, [json.dumps(line).encode() for line in lines])
         end = lines[-1]["tick"] + 1 if lines else first
-        return _slice(first, end, lines), {"listed": count, "sum": known, "arrival": arrival}
+        return _slice(first, end, lines), {"listed": count, "sum": checksum, "arrival": arrival}
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
         """Return the ticks between two, from the book. Raises ``Failure`` (R406) if it is damaged."""
@@ -124,7 +124,7 @@ class _Gates:
         """Return the streams whose rows come to a gate."""
         nodes = [node for node in self._operators if node.name == gate]
         nodes = nodes or [node for node in self._operators if self._owner[node.name] == gate]
-        below = [one for node in nodes for one in walk(node)]
+        below = [part for node in nodes for part in walk(node)]
         return ", ".join(dict.fromkeys(stream.name for stream in streams_of(below)))
 
 
@@ -136,8 +136,8 @@ def _slice(first: int, end: int, lines: Sequence[Line]) -> Slice:
 
 def _bound(clocks: Mapping[str, int] | None) -> int | None:
     """Return the bound of a gate, if there is one in the range of times."""
-    found = BEGINNING if clocks is None else least(clocks.values())
-    return found if BEGINNING < found < END else None
+    bound = BEGINNING if clocks is None else least(clocks.values())
+    return bound if BEGINNING < bound < END else None
 
 
 def _rows(line: Line) -> Iterator[tuple[Any, ...]]:

@@ -26,37 +26,37 @@ class LedgerBook:
         self._folder = notes
         self._known: tuple[int, list[bytes]] | None = None  # the number of the last file, and its content
 
-    def add(self, there: int, known: int, lines: Sequence[bytes]) -> tuple[int, int]:
-        """Write lines after the first ``there``, which have the checksum ``known``; return their number and checksum.
+    def add(self, count: int, checksum: int, lines: Sequence[bytes]) -> tuple[int, int]:
+        """Write lines after the first ``count``, which have the ``checksum``; return their number and checksum.
 
         Raises ``Failure`` (R406) if the last file does not have the lines that should be there.
         """
         make_folder(self._folder)
         while lines:
-            number, before = divmod(there, LINES)
+            number, before = divmod(count, LINES)
             new, lines = lines[: LINES - before], lines[LINES - before :]
             self._extend(number, before, [line + b"\n" for line in new])
-            there, known = there + len(new), _sum(new, known)
-        return there, known
+            count, checksum = count + len(new), _sum(new, checksum)
+        return count, checksum
 
-    def read(self, there: int, known: int) -> Iterator[bytes]:
-        """The first ``there`` lines. Raises ``Failure`` (R406) at the end if they do not have the checksum."""
-        left, found = there, 0
+    def read(self, number_of_lines: int, checksum: int) -> Iterator[bytes]:
+        """The first lines of the book. Raises ``Failure`` (R406) at the end if they do not have the checksum."""
+        left, total = number_of_lines, 0
         for number in count():
             lines = self._lines(number)[:left]
-            left, found = left - len(lines), _sum([line[:-1] for line in lines], found)
+            left, total = left - len(lines), _sum([line[:-1] for line in lines], total)
             yield from (line[:-1] for line in lines)
             if len(lines) < LINES:
                 break
-        if left or found != known:
+        if left or total != checksum:
             raise damaged(f"{self._folder}, the book of a ledger, is not as rowtime wrote it")
 
     def _extend(self, number: int, before: int, new: Sequence[bytes]) -> None:
-        there = self._known[1] if self._known is not None and self._known[0] == number else self._lines(number)
-        if len(there) < before:
-            raise damaged(f"{self._path(number)} has {len(there)} of the {before} lines that were read")
-        path, lines = self._path(number), [*there[:before], *new]
-        more = bool(before) and len(there) == before
+        stored = self._known[1] if self._known is not None and self._known[0] == number else self._lines(number)
+        if len(stored) < before:
+            raise damaged(f"{self._path(number)} has {len(stored)} of the {before} lines that were read")
+        path, lines = self._path(number), [*stored[:before], *new]
+        more = bool(before) and len(stored) == before
         self._known = number, lines
         begin(path, lambda: self._written(path, b"".join(new if more else lines), more=more))
 
@@ -70,8 +70,8 @@ class LedgerBook:
     def _lines(self, number: int) -> list[bytes]:
         """Return the whole lines of a file."""
         path = self._path(number)
-        found = path.read_bytes() if path.exists() else b""
-        return [line + b"\n" for line in found.split(b"\n")[:-1]]
+        content = path.read_bytes() if path.exists() else b""
+        return [line + b"\n" for line in content.split(b"\n")[:-1]]
 
     def _path(self, number: int) -> Place:
         return self._folder / f"ledger-{number:06d}.jsonl"

@@ -71,14 +71,14 @@ class Numbering:
 
     def load(self, state: Mapping[str, Any], *, whole: bool = False) -> None:
         """Read the list, once. Raises ``Failure`` (R406) if it differs from the journal's record."""
-        committed, known = state.get("listed", 0), state.get("sum")
+        committed, checksum = state.get("listed", 0), state.get("sum")
         if not self._loaded:
-            self.list.load(committed, known, whole=whole)
+            self.list.load(committed, checksum, whole=whole)
             self._touched.load()
             self._index_all()
             self._loaded = True
-        elif whole and (self.count < committed or (known is not None and self.list.sum_of(committed) != known)):
-            self.list.load(committed, known, whole=True)
+        elif whole and (self.count < committed or (checksum is not None and self.list.sum_of(committed) != checksum)):
+            self.list.load(committed, checksum, whole=True)
 
     def take(self, first: int, limits: Limits) -> list[NumberedFile]:
         """Return the present files from a number on, within the limits; new ones are numbered if none is left."""
@@ -108,7 +108,7 @@ class Numbering:
     def state(self, before: Mapping[str, Any], first: int, taken: Sequence[NumberedFile]) -> dict[str, Any]:
         """Return the journal's notes once files are taken: the list's length and checksum, and other findings."""
         end = first + len(taken)
-        found: dict[str, Any] = {"listed": end, "sum": self.list.sum_of(end)}
+        state: dict[str, Any] = {"listed": end, "sum": self.list.sum_of(end)}
         aside, counts = dict(before.get("aside", {})), dict(before.get("counts", {}))
         unreadable = set(map(_shown, self._unreadable))
         aside = {name: note for name, note in aside.items() if note[0] != UNREADABLE or name in unreadable}
@@ -118,8 +118,8 @@ class Numbering:
                 aside[_shown(file.path)] = [file.code, file.why]
                 counts[file.code] = counts.get(file.code, 0) + 1
         if counts:
-            found |= {"aside": dict([*aside.items()][-SHOWN:]), "counts": counts}
-        return found
+            state |= {"aside": dict([*aside.items()][-SHOWN:]), "counts": counts}
+        return state
 
     def new(self) -> list[NumberedFile]:
         """Return files without a number, in the order in which they get one."""
@@ -127,9 +127,9 @@ class Numbering:
             hint = "Create the directory, or correct the path."
             raise Failure(Problem("R501", f"the source {self.path} does not exist", hint=hint))
         present = _listed(self.path, self.chosen)
-        fresh = (self._found(path, facts) for path, facts in present if self._known.get(path) != facts)
-        found = [file for file in (*fresh, *self._unreadable_now()) if file is not None]
-        return sorted(found, key=lambda file: (file.arrived, file.path))
+        fresh = (self._file_of(path, facts) for path, facts in present if self._known.get(path) != facts)
+        files = [file for file in (*fresh, *self._unreadable_now()) if file is not None]
+        return sorted(files, key=lambda file: (file.arrived, file.path))
 
     def number(self, files: Sequence[NumberedFile]) -> None:
         """Give numbers to files."""
@@ -147,14 +147,14 @@ class Numbering:
         named = [file for file in taken if file.path in text]
         if not named and not (isinstance(error, DAMAGED) or UNREAD in text):
             return False
-        found = False
+        blamed = False
         for file in named or taken:
             why = damage_of(self.expected.kind, file.path) if is_as_numbered(file) else ""
             why = lasting(text) if why is None and named else why
             if why:
                 self._blamed[file.path, file.size, file.time] = why
-            found = found or why is not None
-        return found
+            blamed = blamed or why is not None
+        return blamed
 
     def places(self) -> dict[str, str]:
         """Return the present names of files that were renamed after they were read."""
@@ -196,7 +196,7 @@ class Numbering:
         blamed = self._blamed.get((file.path, file.size, file.time))
         return blamed or self.expected.fault_of(file.path)
 
-    def _found(self, path: str, facts: Facts) -> NumberedFile | None:
+    def _file_of(self, path: str, facts: Facts) -> NumberedFile | None:
         """Return what to number for a file that is new or changed; ``None`` for nothing."""
         if path not in self._at:
             return self._fresh(path) if self.chosen.has(path) else None
@@ -208,31 +208,31 @@ class Numbering:
             facts = os.stat(path)  # noqa: PTH116 - as in `is_as_numbered`
         except OSError:
             return None
-        known = (path, facts.st_mtime_ns // 1000, facts.st_size, facts.st_mtime_ns, facts.st_ino)
+        identity = (path, facts.st_mtime_ns // 1000, facts.st_size, facts.st_mtime_ns, facts.st_ino)
         if self.growing and _is_utf8(path) and not path.lower().endswith(COMPRESSED):
             return self._grown(path, facts.st_size, facts.st_mtime_ns, facts.st_ino)
         if not _is_utf8(path):
-            return NumberedFile(*known, code=UNREADABLE, why="its name is not UTF-8: give it another one")
+            return NumberedFile(*identity, code=UNREADABLE, why="its name is not UTF-8: give it another one")
         try:
-            file = NumberedFile(*known, print_of(path, facts.st_size), values=self.expected.values_of(path))
+            file = NumberedFile(*identity, print_of(path, facts.st_size), values=self.expected.values_of(path))
         except OSError as error:
-            return NumberedFile(*known, code=UNREADABLE, why=f"it cannot be opened: {first_line(error)}")
+            return NumberedFile(*identity, code=UNREADABLE, why=f"it cannot be opened: {first_line(error)}")
         before = self._identities.get(file.identity)
         return file if before is None else self._renamed(file, self.list.files[before])
 
     def _grown(self, path: str, size: int, time: int, node: int, start: int = 0) -> NumberedFile | None:
         """Return the full lines of a file from a byte on; ``None`` if there are none yet."""
-        known = (path, time // 1000, size, time, node)
+        identity = (path, time // 1000, size, time, node)
         try:
             end = end_of_lines(path, start, size)
-            found = replace(NumberedFile(*known, print_of(path, end)), size=end, grows=True, start=start)
+            file = replace(NumberedFile(*identity, print_of(path, end)), size=end, grows=True, start=start)
         except OSError as error:
-            return NumberedFile(*known, code=UNREADABLE, why=f"it cannot be opened: {first_line(error)}")
+            return NumberedFile(*identity, code=UNREADABLE, why=f"it cannot be opened: {first_line(error)}")
         if end == start:
             return None
-        found = replace(found, values=self.expected.values_of(path))
-        before = self._identities.get(found.identity) if not start else None
-        return found if before is None else self._renamed(found, self.list.files[before])
+        file = replace(file, values=self.expected.values_of(path))
+        before = self._identities.get(file.identity) if not start else None
+        return file if before is None else self._renamed(file, self.list.files[before])
 
     def _renamed(self, file: NumberedFile, before: NumberedFile) -> NumberedFile:
         alike = file.node == before.node or file.time % _SECOND > 0
@@ -265,9 +265,9 @@ class Numbering:
         except OSError:
             return None
         if not same:
-            found = self._fresh(file.path)
+            fresh = self._fresh(file.path)
             why = "it was rewritten after it was read, and is read again as a new file"
-            return found if found is None or found.code else replace(found, code=REPLACED, why=why)
+            return fresh if fresh is None or fresh.code else replace(fresh, code=REPLACED, why=why)
         if file.grows:
             more = self._grown(file.path, *facts, start=file.size)
             if more is None:
@@ -286,13 +286,13 @@ def _each(change: Callable[[NumberedFile], NumberedFile], files: Sequence[Number
     width = min(len(files), os.cpu_count() or 1)
     if not any(file.size > _LARGE for file in files):
         return [*map(change, files)]
-    found = [*files]
+    changed = [*files]
     with ThreadPoolExecutor(width) as pool:
         for at, part in enumerate(
             pool.map(lambda part: [*map(change, part)], (files[at::width] for at in range(width)))
         ):
-            found[at::width] = part
-    return found
+            changed[at::width] = part
+    return changed
 
 
 def noted(file: NumberedFile) -> dict[str, str]:
@@ -343,8 +343,8 @@ def _below(folder: str, chosen: Chosen) -> Iterator[tuple[str, Facts]]:
                     yield entry.path, _facts(entry.stat())
 
 
-def _facts(found: os.stat_result) -> Facts:
-    return found.st_size, found.st_mtime_ns, found.st_ino
+def _facts(status: os.stat_result) -> Facts:
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def within(files: Sequence[NumberedFile], limits: Limits) -> Iterator[NumberedFile]:

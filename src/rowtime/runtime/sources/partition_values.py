@@ -26,13 +26,13 @@ FEW_FILES: Final = 64  # files up to which values are looked up in a literal; wi
 
 def in_folders(folder: str, path: str, types: Mapping[str, str]) -> dict[str, str | None]:
     """Return these columns' values in the names of folders between ``folder`` and a file; the last of each counts."""
-    found: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     named = {name.lower(): name for name in types}
     for part in path.removeprefix(f"{folder}/").split("/")[:-1]:
         name, equals, value = part.partition("=")
-        if equals and (known := named.get(unquote(name).lower())) is not None:
-            found[known] = None if value == NULL else unquote(value)
-    return found
+        if equals and (column := named.get(unquote(name).lower())) is not None:
+            values[column] = None if value == NULL else unquote(value)
+    return values
 
 
 def fault_of(values: Mapping[str, str | None], types: Mapping[str, str]) -> str | None:
@@ -55,29 +55,29 @@ def _fits(value: str, kind: str) -> bool:
 
 def with_partitions(rows: DataFrame, values: Values, columns: Sequence[tuple[str, str]]) -> DataFrame:
     """Return rows of numbered files with partition columns, even if the files have columns with these names."""
-    partitions = {name.lower() for one in values.values() for name in one}
+    partitions = {name.lower() for of_folder in values.values() for name in of_folder}
     wanted = {name: of for name, of in columns if name.lower() in partitions}
     if not wanted:
         return rows
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     number, names = f"shiftright({POSITION}, {ROWS_BITS})", rows.columns
-    given = [(int(n), [_value(one, name) for name in wanted]) for n, one in values.items()]
+    given = [(int(n), [_value(of_folder, name) for name in wanted]) for n, of_folder in values.items()]
     if len(given) <= FEW_FILES:
-        entries = (f"{n}L, struct({', '.join(_shown(v) for v in found)})" for n, found in given)
+        entries = (f"{n}L, struct({', '.join(_shown(v) for v in of_file)})" for n, of_file in given)
         rows = rows.withColumn("__values", F.expr(f"element_at(map({', '.join(entries)}), {number})"))
         cells = {name: f"__values.col{nth}" for nth, name in enumerate(wanted, 1)}
     else:
         cells = {name: f"__value{nth}" for nth, name in enumerate(wanted, 1)}
         kinds = ", ".join(["__number bigint", *(f"{cell} string" for cell in cells.values())])
-        known = rows.sparkSession.createDataFrame([(n, *found) for n, found in given], kinds)
-        rows = rows.join(F.broadcast(known), F.expr(f"__number = {number}"), "left")
+        partition_rows = rows.sparkSession.createDataFrame([(n, *of_file) for n, of_file in given], kinds)
+        rows = rows.join(F.broadcast(partition_rows), F.expr(f"__number = {number}"), "left")
     cast = {name: f"CAST({cells[name]} AS {of})" for name, of in wanted.items()}
     return rows.selectExpr(*(f"{cast[name]} AS {quoted(name)}" if name in cast else quoted(name) for name in names))
 
 
 def _value(values: Mapping[str, str | None], name: str) -> str | None:
-    return next((value for one, value in values.items() if one.lower() == name.lower()), None)
+    return next((value for key, value in values.items() if key.lower() == name.lower()), None)
 
 
 def _shown(value: str | None) -> str:

@@ -62,11 +62,11 @@ def columns(
     for (first, writer, path), arrived in files:
         metadata = _footer(path)
         with _reading(path):
-            there = _same(metadata, kinds)
-            if there is None or not all(_complete(metadata, there[name].name) for name in complete):
+            fields = _same(metadata, kinds)
+            if fields is None or not all(_complete(metadata, fields[name].name) for name in complete):
                 return None
         for at, groups in _placed(metadata, first):
-            pieces.append(partial(_rows, (at, writer, path), arrived, wanted, there, groups))
+            pieces.append(partial(_rows, (at, writer, path), arrived, wanted, fields, groups))
     return _ahead(pieces)
 
 
@@ -77,11 +77,11 @@ def _same(metadata: pq.FileMetaData, kinds: Mapping[str, pa.DataType | None]) ->
         return None
     schema = metadata.schema.to_arrow_schema()
     fields = {field.name.lower(): field for field in schema}
-    found = {name: fields[name.lower()] for name in kinds if name.lower() in fields}
-    if len(found) < len(kinds) or len(fields) < len(schema):
+    fields_of_columns = {name: fields[name.lower()] for name in kinds if name.lower() in fields}
+    if len(fields_of_columns) < len(kinds) or len(fields) < len(schema):
         return None
-    same = all(_alike(field.type, kinds[name]) for name, field in found.items())
-    return {name: field.with_type(kinds[name]) for name, field in found.items()} if same else None
+    same = all(_alike(field.type, kinds[name]) for name, field in fields_of_columns.items())
+    return {name: field.with_type(kinds[name]) for name, field in fields_of_columns.items()} if same else None
 
 
 def _alike(kind: pa.DataType, wanted: pa.DataType | None) -> bool:
@@ -118,10 +118,10 @@ def _reading(path: str) -> Iterator[None]:
 def _complete(metadata: pq.FileMetaData, column: str) -> bool:
     """Return True if the statistics of every row group count no null in a column."""
     at = metadata.schema.names.index(column)
-    found = (metadata.row_group(number).column(at) for number in range(metadata.num_row_groups))
+    chunks = (metadata.row_group(number).column(at) for number in range(metadata.num_row_groups))
     return all(
         part.path_in_schema == column and part.statistics is not None and part.statistics.null_count == 0
-        for part in found
+        for part in chunks
     )
 
 
@@ -153,21 +153,21 @@ def _ahead(pieces: list[Piece]) -> Iterator[pa.Table]:
 
 
 def _rows(
-    file: File, arrived: int, wanted: Mapping[str, str], there: Mapping[str, pa.Field], groups: list[int]
+    file: File, arrived: int, wanted: Mapping[str, str], fields: Mapping[str, pa.Field], groups: list[int]
 ) -> pa.Table:
     first, writer, path = file
-    names = {field.name for field in there.values()}
-    found = _read(path, groups, [*names])
-    columns = {name: found[field.name].cast(field.type) for name, field in there.items()}
-    columns[WRITER] = pa.repeat(writer, found.num_rows)
-    columns[POSITION] = pa.array(np.arange(first, first + found.num_rows))
-    columns[ARRIVAL] = pa.repeat(pa.scalar(arrived, MICROS), found.num_rows)
+    names = {field.name for field in fields.values()}
+    table = _read(path, groups, [*names])
+    columns = {name: table[field.name].cast(field.type) for name, field in fields.items()}
+    columns[WRITER] = pa.repeat(writer, table.num_rows)
+    columns[POSITION] = pa.array(np.arange(first, first + table.num_rows))
+    columns[ARRIVAL] = pa.repeat(pa.scalar(arrived, MICROS), table.num_rows)
     return pa.table({name: columns[column] for name, column in wanted.items()})
 
 
 def _times(first: int, writer: str, path: str, column: str, groups: list[int]) -> pa.Table:
-    found = _read(path, groups, [column])[column]
-    times = found.cast(MICROS).cast(pa.int64())
+    column_read = _read(path, groups, [column])[column]
+    times = column_read.cast(MICROS).cast(pa.int64())
     positions = pa.array(np.arange(first, first + len(times)))
     writers = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(times), np.int32)), pa.array([writer]))
     return pa.table({WRITER: writers, POSITION: positions, "t": times})

@@ -49,7 +49,9 @@ def with_decoded(frame: DataFrame, decodings: Sequence[Decoding]) -> DataFrame:
     """Return a frame with the decoded records (``__k.value``) of some schemas (`SCHEMA_ID`); NULL if malformed."""
     if not decodings:
         return frame
-    added = cast("StructType", StructType.fromDDL(", ".join(f"{one.name} {one.kind}" for one in decodings)))
+    added = cast(
+        "StructType", StructType.fromDDL(", ".join(f"{decoding.name} {decoding.kind}" for decoding in decodings))
+    )
     return frame.mapInArrow(_Decoder(tuple(decodings)), StructType([*frame.schema.fields, *added.fields]))
 
 
@@ -64,9 +66,9 @@ class _Decoder:
             values, ids = batch["__k"].field("value"), batch[SCHEMA_ID].fill_null(-1).to_numpy()
             memory, offsets = _memory(values)
             arrays, names = list(batch.columns), list(batch.schema.names)
-            for one in self.decodings:
-                arrays.append(_decoded(one, memory, offsets, ids))
-                names.append(one.name)
+            for decoding in self.decodings:
+                arrays.append(_decoded(decoding, memory, offsets, ids))
+                names.append(decoding.name)
             yield pa.RecordBatch.from_arrays(arrays, names)
 
 
@@ -79,17 +81,17 @@ def _memory(values: pa.Array) -> tuple[Memory, np.ndarray]:
     return Memory(held[offsets[0] : offsets[-1]]), offsets - offsets[0]
 
 
-def _decoded(one: Decoding, memory: Memory, offsets: np.ndarray, ids: np.ndarray) -> pa.Array:
-    rows = np.flatnonzero(ids == one.number)
+def _decoded(decoding: Decoding, memory: Memory, offsets: np.ndarray, ids: np.ndarray) -> pa.Array:
+    rows = np.flatnonzero(ids == decoding.number)
     starts, ends = offsets[rows] + HEAD, offsets[rows + 1]
     bodies = np.full(len(rows), -1)
-    for head in one.heads:
+    for head in decoding.heads:
         same = starts + len(head) <= ends
         for place, byte in enumerate(head):
             same[same] = memory.bytes[starts[same] + place] == byte
         bodies[same] = starts[same] + len(head)
     has_body = bodies >= 0
-    structs, _ = decode(one.message, one.wanted, Spans(memory, bodies[has_body], ends[has_body]))
+    structs, _ = decode(decoding.message, decoding.wanted, Spans(memory, bodies[has_body], ends[has_body]))
     if len(structs) == len(ids):
         return structs
     places = np.full(len(ids), -1)

@@ -91,7 +91,7 @@ class StreamLogSource:
         seen = stream_log.survey(self.log, start, self.exclude, most)
         orders = _orders(seen)
         with reading(self.log):
-            taken = _take(self.log, {writer: found.entries for writer, found in seen.items()}, limits)
+            taken = _take(self.log, {writer: of_writer.entries for writer, of_writer in seen.items()}, limits)
         last = [part[-1] for writer, part in taken.items() if part and part[-1] is seen[writer].entries[-1]]
         stream_log.settle(self.log, [*last, *orders[-1:]])
         part = _ordered(_slice(start, seen, taken, now), orders)
@@ -107,10 +107,10 @@ class StreamLogSource:
                 f"{self.log.name} is read FROM NOW, and what held at that moment was not recorded",
                 "Only streams that are read from their beginning can be read again.",
             )
-        there = stream_log.survey(self.log, start, self.exclude)
-        orders = [entry for entry in _orders(there) if entry.end <= end.get(EVERYONE, 0)]
-        seen = {w: found for w, found in there.items() if w in end}
-        taken = {w: [entry for entry in found.entries if entry.end <= end[w]] for w, found in seen.items()}
+        survey = stream_log.survey(self.log, start, self.exclude)
+        orders = [entry for entry in _orders(survey) if entry.end <= end.get(EVERYONE, 0)]
+        seen = {w: of_writer for w, of_writer in survey.items() if w in end}
+        taken = {w: [entry for entry in of_writer.entries if entry.end <= end[w]] for w, of_writer in seen.items()}
         gone = [w for w, at in end.items() if w != EVERYONE and not _covers(taken.get(w, ()), start.get(w), at)]
         if gone:
             what = f"the stream log {self.log} does not hold the items of {', '.join(gone)} as they were read"
@@ -122,13 +122,13 @@ class StreamLogSource:
 
     def _left(self, seen: Mapping[str, Seen], taken: Taken) -> int:
         """Return how many rows follow the taken ones; files not listed yet count by positions, including bounds."""
-        listed = (entry for writer, found in seen.items() for entry in found.entries[len(taken[writer]) :])
+        listed = (entry for writer, of_writer in seen.items() for entry in of_writer.entries[len(taken[writer]) :])
         left = sum(entry.count for entry in listed if isinstance(entry, Rows))
         with reading(self.log):
-            for writer, found in seen.items():
-                if not found.to_end and found.entries:
+            for writer, of_writer in seen.items():
+                if not of_writer.to_end and of_writer.entries:
                     newest = stream_log.last_entry(self.log, writer)
-                    left += 0 if newest is None else max(0, newest.end - found.entries[-1].end)
+                    left += 0 if newest is None else max(0, newest.end - of_writer.entries[-1].end)
         return left
 
     def _end(self) -> Slice:
@@ -183,7 +183,7 @@ class StreamLogSource:
 
     def column(self, part: Slice, name: str) -> Iterator[pa.Table] | None:
         """Yield one timestamp column of a slice with writers and positions; ``None`` if it is no such column."""
-        runs = {writer: iter(found) for writer, found in part.detail.get("runs", {}).items()}
+        runs = {writer: iter(of_writer) for writer, of_writer in part.detail.get("runs", {}).items()}
         owners = ((unescape(path.split("/", 1)[0]), path) for path in part.detail.get("files", ()))
         return timestamps(
             ((next(runs[w])[0], w, f"{self.log}/{path}") for w, path in owners), name, nulls=name != ROWTIME
@@ -191,10 +191,10 @@ class StreamLogSource:
 
     def finished(self, at: Offsets) -> bool:
         """Return True if every writer has ended its part of the stream, and ``at`` is past that."""
-        found = stream_log.last(self.log, {*self.exclude, EVERYONE})
-        return bool(found) and all(
+        last = stream_log.last(self.log, {*self.exclude, EVERYONE})
+        return bool(last) and all(
             isinstance(entry, Bound) and entry.at >= END and at.get(writer, 0) >= entry.end
-            for writer, entry in found.items()
+            for writer, entry in last.items()
         )
 
     def _column_bounds(self, taken: Taken) -> list[list[Any]]:
@@ -267,7 +267,7 @@ def _fits(used: Limits, limits: Limits) -> bool:
 
 
 def _by_arrival(entries: Taken) -> Iterator[tuple[str, Entry]]:
-    merged = heapq.merge(*(_stamped(writer, found) for writer, found in entries.items()))
+    merged = heapq.merge(*(_stamped(writer, of_writer) for writer, of_writer in entries.items()))
     return ((writer, entries[writer][index]) for _, writer, index in merged)
 
 
@@ -281,7 +281,7 @@ def _stamped(writer: str, entries: Sequence[Entry]) -> Iterator[tuple[int, str, 
 
 def _slice(start: Offsets, seen: Mapping[str, Seen], taken: Taken, now: int) -> Slice:
     rows = {writer: [entry for entry in part if isinstance(entry, Rows)] for writer, part in taken.items()}
-    clocks = {writer: _arrived(found, taken[writer], now) for writer, found in seen.items()}
+    clocks = {writer: _arrived(of_writer, taken[writer], now) for writer, of_writer in seen.items()}
     return Slice(
         start={**{writer: part[0].first for writer, part in taken.items() if part}, **start},
         end={**start, **{writer: part[-1].end for writer, part in taken.items() if part}},
@@ -295,8 +295,8 @@ def _slice(start: Offsets, seen: Mapping[str, Seen], taken: Taken, now: int) -> 
 
 def _orders(seen: dict[str, Seen]) -> Sequence[Entry]:
     """Remove the bounds for every present writer from what was seen, and return them."""
-    found = seen.pop(EVERYONE, None)
-    return [] if found is None else found.entries
+    of_everyone = seen.pop(EVERYONE, None)
+    return [] if of_everyone is None else of_everyone.entries
 
 
 def _ordered(part: Slice, orders: Sequence[Entry]) -> Slice:
@@ -337,7 +337,7 @@ def _detail(rows: Mapping[str, Sequence[Rows]]) -> dict[str, Any]:
 
 def _by_writer(files: Iterable[str]) -> dict[str, list[str]]:
     """Return the files of each writer's directory."""
-    found: dict[str, list[str]] = {}
+    by_writer: dict[str, list[str]] = {}
     for path in files:
-        found.setdefault(path.split("/", 1)[0], []).append(path)
-    return found
+        by_writer.setdefault(path.split("/", 1)[0], []).append(path)
+    return by_writer

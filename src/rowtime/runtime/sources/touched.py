@@ -29,8 +29,8 @@ class Touched:
         """Read the results."""
         lines = self._path.read_bytes().split(b"\n") if self._path.exists() else []
         for line in lines:
-            text, _, known = line.rpartition(b" ")
-            if text and known == _sum(text):
+            text, _, checksum = line.rpartition(b" ")
+            if text and checksum == _sum(text):
                 number, *facts = json.loads(text)
                 self._facts[number] = (facts[0], facts[1], facts[2])
 

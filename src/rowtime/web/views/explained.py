@@ -78,9 +78,9 @@ def writers(name: str, entry: Entry) -> tuple[list[Writer], int]:
     clocks = {who: at for who, at in entry["clocks"].get(name, {}).items() if who not in ("", NOBODY)}
     away = entry["sources"].get(name, {}).get("away", {})
     slowest = sorted(clocks, key=lambda who: (clocks[who], who))[:SLOWEST]
-    found = [Writer(who, to_text(clocks[who]), str(away.get(who) or "")) for who in slowest]
+    shown = [Writer(who, to_text(clocks[who]), str(away.get(who) or "")) for who in slowest]
     gone = [Writer(who, UNKNOWN, str(why)) for who, why in sorted(away.items()) if who not in clocks and why]
-    return [*found, *gone[: SLOWEST - len(found)]], len({*clocks, *away})
+    return [*shown, *gone[: SLOWEST - len(shown)]], len({*clocks, *away})
 
 
 def held_over_time(name: str, moments: Sequence[Moment]) -> dict[str, list[int]]:
@@ -97,7 +97,7 @@ def held_over_time(name: str, moments: Sequence[Moment]) -> dict[str, list[int]]
 def _of_entry(entry: Mapping[str, Any]) -> list[tuple[str, Sequence[str]]]:
     promise = entry["promises"]
     columns = [" ".join(filter(None, (c["name"], c["type"], _order(c["order"])))) for c in entry["emits"]["columns"]]
-    found: list[tuple[str, Sequence[str]]] = [
+    terms: list[tuple[str, Sequence[str]]] = [
         ("With", [f"{name} {value}" for name, value in entry["with"].items()]),
         ("Groups", [f"{g['key']}: {g['order']}{', closes groups' if g['closes'] else ''}" for g in entry["groups"]]),
         ("Requires", [entry["requires"]]),
@@ -109,17 +109,17 @@ def _of_entry(entry: Mapping[str, Any]) -> list[tuple[str, Sequence[str]]]:
         ("Promises", [promise["bound"], *([promise["reason"]] if promise["reason"] else [])]),
         ("Proof", [line for proof in entry["proofs"] for line in lines_of(proof)]),
     ]
-    return [(term, lines) for term, lines in found if lines]
+    return [(term, lines) for term, lines in terms if lines]
 
 
 def _order(order: str) -> str:
     return "" if order == "none" else order
 
 
-def _of_stored(one: StoredOperator) -> list[tuple[str, Sequence[str]]]:
+def _of_stored(operator: StoredOperator) -> list[tuple[str, Sequence[str]]]:
     """Return what the checkpoint alone has."""
-    answers = one.answers
-    fields = [f"{name} {value}" for name, value in one.fields.items() if value not in (None, False, [], "", 0)]
+    answers = operator.answers
+    fields = [f"{name} {value}" for name, value in operator.fields.items() if value not in (None, False, [], "", 0)]
     promise = [text for text in (answers.promise, answers.reason) if text]
     return [(term, lines) for term, lines in (("With", fields), ("Promises", promise)) if lines]
 

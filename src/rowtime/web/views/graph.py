@@ -42,18 +42,21 @@ def graph(plan: StoredPlan, entry: Entry, moments: Sequence[Moment]) -> dict[str
     span = since(moments, LATELY)
     passed = rows_out(plan, span) if span else {}
     first = filtered_first(plan)
-    totals, left = entry["totals"], {name: amount(*one) for name, one in left_in(entry).items() if one.amount}
+    totals, left = (
+        entry["totals"],
+        {name: amount(*operator) for name, operator in left_in(entry).items() if operator.amount},
+    )
     return {
         "tick": entry["tick"],
         "blame": f"{str(blamed)[0].upper()}{str(blamed)[1:]}." if blamed else "",
         "nodes": [
-            {**_node(name, one, held, totals, blamed), "left": left.get(name, "")}
-            for name, one in plan.operators.items()
+            {**_node(name, operator, held, totals, blamed), "left": left.get(name, "")}
+            for name, operator in plan.operators.items()
         ],
         "edges": [
             {**_edge(below, name, entry, passed, held, blamed), "uncounted": _why(below, passed, first)}
-            for name, one in plan.operators.items()
-            for below in dict.fromkeys(one.inputs)
+            for name, operator in plan.operators.items()
+            for below in dict.fromkeys(operator.inputs)
         ],
     }
 
@@ -85,23 +88,23 @@ def _way(
 
 
 def _below(plan: StoredPlan, name: str) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     left = [*plan.operators[name].inputs]
     while left:
-        one = left.pop()
-        if one not in found:
-            found.add(one)
-            left += plan.operators[one].inputs
-    return found
+        name_below = left.pop()
+        if name_below not in names:
+            names.add(name_below)
+            left += plan.operators[name_below].inputs
+    return names
 
 
 def _node(
-    name: str, one: StoredOperator, held: Mapping[str, int], totals: Mapping[str, Any], blamed: Blame | None
+    name: str, operator: StoredOperator, held: Mapping[str, int], totals: Mapping[str, Any], blamed: Blame | None
 ) -> dict[str, Any]:
     refused = sum(n for why, n in totals.get(name, {}).items() if why not in ("in", "accepted"))
     return {
         "name": name,
-        "kind": one.kind,
+        "kind": operator.kind,
         "gate": name in totals,
         "held": held.get(name, 0),
         "refused": refused,

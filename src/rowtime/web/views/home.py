@@ -43,7 +43,7 @@ class Card:
 
 def cards(pipelines: Sequence[Pipeline], budget: float) -> list[Card]:
     """Return all pipelines, in order; ``budget``: seconds for reading."""
-    return [card(one, budget / max(1, len(pipelines))) for one in pipelines]
+    return [card(pipeline, budget / max(1, len(pipelines))) for pipeline in pipelines]
 
 
 def card(pipeline: Pipeline, budget: float) -> Card:

@@ -25,29 +25,31 @@ def since(moments: Sequence[Moment], ticks: int) -> Change | None:
 
 def rows_out(plan: StoredPlan, change: Change) -> dict[str, int]:
     """Return the rows that came out of each operator meanwhile; unknown counts are omitted."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     above: dict[str, list[StoredOperator]] = {}
-    for one in plan.operators.values():
-        for name in one.inputs:
-            above.setdefault(name, []).append(one)
-    known = -1
-    while known < len(found):  # counts above and below an operator may imply the next one
-        known = len(found)
-        for name, one in plan.operators.items():
-            _note(found, name, _by_itself(one, change, found))
+    for operator in plan.operators.values():
+        for name in operator.inputs:
+            above.setdefault(name, []).append(operator)
+    before = -1
+    while before < len(counts):  # counts above and below an operator may imply the next one
+        before = len(counts)
+        for name, operator in plan.operators.items():
+            _note(counts, name, _by_itself(operator, change, counts))
         for name in reversed([*plan.operators]):
-            for one in above.get(name, ()):
-                _note(found, name, _by_consumer(one, change, found))
-    return found
+            for operator in above.get(name, ()):
+                _note(counts, name, _by_consumer(operator, change, counts))
+    return counts
 
 
 def filtered_first(plan: StoredPlan) -> frozenset[str]:
     """Return the operators whose rows a filter reads, so that Spark may never compute all of them."""
-    found: set[str] = set()
-    for one in reversed([*plan.operators.values()]):
-        if one.answers.drops_rows(one.fields) or (one.name in found and one.answers.passes_each(one.fields)):
-            found.update(one.inputs)
-    return frozenset(found)
+    names: set[str] = set()
+    for operator in reversed([*plan.operators.values()]):
+        if operator.answers.drops_rows(operator.fields) or (
+            operator.name in names and operator.answers.passes_each(operator.fields)
+        ):
+            names.update(operator.inputs)
+    return frozenset(names)
 
 
 class Change:
@@ -82,26 +84,26 @@ class Change:
         return self._after.held.get(name, 0) - self._before.held.get(name, 0)
 
 
-def _note(found: dict[str, int], name: str, rows: int | None) -> None:
+def _note(counts: dict[str, int], name: str, rows: int | None) -> None:
     if rows is not None:
-        found.setdefault(name, max(0, rows))
+        counts.setdefault(name, max(0, rows))
 
 
-def _by_itself(one: StoredOperator, change: Change, found: Mapping[str, int]) -> int | None:
+def _by_itself(operator: StoredOperator, change: Change, counts: Mapping[str, int]) -> int | None:
     """Return the rows that come out of an operator, by its own count or by its input."""
     rows = None
-    if one.answers.passes_each(one.fields):
-        rows = change.counted(one.name, "accepted")
-        if rows is None and one.inputs and all(name in found for name in one.inputs):
-            rows = sum(found[name] for name in one.inputs)
-    return change.given(one.name) if rows is None else rows - change.held(one.name)
+    if operator.answers.passes_each(operator.fields):
+        rows = change.counted(operator.name, "accepted")
+        if rows is None and operator.inputs and all(name in counts for name in operator.inputs):
+            rows = sum(counts[name] for name in operator.inputs)
+    return change.given(operator.name) if rows is None else rows - change.held(operator.name)
 
 
-def _by_consumer(one: StoredOperator, change: Change, found: Mapping[str, int]) -> int | None:
+def _by_consumer(operator: StoredOperator, change: Change, counts: Mapping[str, int]) -> int | None:
     """Return the rows that come out of an operator's one input, by its count or by its output."""
-    if len(one.inputs) != 1:
+    if len(operator.inputs) != 1:
         return None
-    rows = change.counted(one.name, "in")
-    if rows is None and one.name in found and one.answers.passes_each(one.fields):
-        return found[one.name] + change.held(one.name)
-    return change.written(one.name) if rows is None and one.kind == "sink" else rows
+    rows = change.counted(operator.name, "in")
+    if rows is None and operator.name in counts and operator.answers.passes_each(operator.fields):
+        return counts[operator.name] + change.held(operator.name)
+    return change.written(operator.name) if rows is None and operator.kind == "sink" else rows

@@ -61,7 +61,7 @@ def page_of_rows(kept: Kept, before: int | None, condition: str, budget: float =
     """
     fits, until = fitting(condition), 0.0
     first = kept.total if before is None else min(before, kept.total)
-    end, found, columns, looked, reached = kept.total, list[Row](), dict[str, None](), 0, first
+    end, rows, columns, looked, reached = kept.total, list[Row](), dict[str, None](), 0, first
     for part in reversed(kept.parts):
         if part.count is not None and end - part.count >= first:
             end -= part.count
@@ -74,15 +74,15 @@ def page_of_rows(kept: Kept, before: int | None, condition: str, budget: float =
             looked, reached = looked + 1, number
             cells = {name: shown(value) for name, value in values.items()}
             if fits(cells):
-                found.append(Row(number, cells))
-            if len(found) == PAGE:
+                rows.append(Row(number, cells))
+            if len(rows) == PAGE:
                 break
         end = start
         until = until or time.monotonic() + budget  # the first part may load libraries
-        if len(found) == PAGE or time.monotonic() > until:
+        if len(rows) == PAGE or time.monotonic() > until:
             break
-    older = reached if reached > 0 and (len(found) == PAGE or end > 0) and kept.parts else None
-    return Page([*columns], found, older, looked, kept.total, kept.numbered)
+    older = reached if reached > 0 and (len(rows) == PAGE or end > 0) and kept.parts else None
+    return Page([*columns], rows, older, looked, kept.total, kept.numbered)
 
 
 def row_at(kept: Kept, number: int) -> Mapping[str, Any]:
@@ -93,8 +93,8 @@ def row_at(kept: Kept, number: int) -> Mapping[str, Any]:
             table = part.read()
             start = end - table.num_rows
             if start <= number < end:
-                found: Mapping[str, Any] = table.slice(number - start, 1).to_pylist()[0]
-                return found
+                row: Mapping[str, Any] = table.slice(number - start, 1).to_pylist()[0]
+                return row
             end = start
         else:
             end -= part.count

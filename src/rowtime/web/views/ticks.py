@@ -30,36 +30,36 @@ def costs(moments: Sequence[Moment]) -> list[TickCost]:
 
 def summary(moments: Sequence[Moment]) -> dict[str, Any]:
     """Return the summary: how many ticks, how long they take, and the slowest ones."""
-    found = costs(moments)
-    totals = sorted(cost.total for cost in found)
+    known_costs = costs(moments)
+    totals = sorted(cost.total for cost in known_costs)
     return {
-        "known": len(found),
+        "known": len(known_costs),
         "ticks": len(moments),
         "median": median(totals) if totals else None,
         "high": totals[int(len(totals) * 0.95)] if totals else None,
-        "slowest": sorted(found, key=lambda cost: -cost.total)[:SLOWEST],
-        "newest": found[-1] if found else None,
+        "slowest": sorted(known_costs, key=lambda cost: -cost.total)[:SLOWEST],
+        "newest": known_costs[-1] if known_costs else None,
         "parts": [(part, name, PARTS[part]) for part, name in NAMES.items()],
     }
 
 
 def durations(moments: Sequence[Moment]) -> dict[str, Any]:
     """Return milliseconds by part, for a chart: the mean of stretches of ticks; without costs, from entry to entry."""
-    found = costs(moments)
-    if not found:
+    known_costs = costs(moments)
+    if not known_costs:
         gaps = [
             (after.tick, (after.at - before.at) / 1000 / (after.tick - before.tick))
             for before, after in pairwise(moments)
         ]
         return _chart([tick for tick, _ in gaps], [("ms from entry to entry", [gap for _, gap in gaps])], _mean)
-    series = [(f"{name}, ms", [_known(cost, part) for cost in found]) for part, name in NAMES.items()]
-    return _chart([cost.tick for cost in found], series, _mean)
+    series = [(f"{name}, ms", [_known(cost, part) for cost in known_costs]) for part, name in NAMES.items()]
+    return _chart([cost.tick for cost in known_costs], series, _mean)
 
 
 def rows(moments: Sequence[Moment], streams: Sequence[str]) -> dict[str, Any]:
     """Return rows in, out and refused by tick, for a chart; exact also if not every entry is known."""
-    known = [NOTHING, *moments] if moments and moments[0].tick == 0 else moments
-    pairs = [*pairwise(known)]
+    shown = [NOTHING, *moments] if moments and moments[0].tick == 0 else moments
+    pairs = [*pairwise(shown)]
     ticks = [after.tick for _, after in pairs]
 
     def grown(count: Callable[[Moment], int]) -> list[float]:
@@ -95,8 +95,8 @@ def _chart(
 
 
 def _of_stretch(values: Sequence[float | None], over: Callable[[Sequence[float]], float]) -> float | None:
-    known = [value for value in values if value is not None]
-    return round(over(known), 1) if known else None
+    present = [value for value in values if value is not None]
+    return round(over(present), 1) if present else None
 
 
 def _mean(values: Sequence[float]) -> float:

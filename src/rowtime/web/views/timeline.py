@@ -53,7 +53,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Selection:
     """A request: after which ``tick``, from ``low`` to ``high``, and ``at``: why this instant is not out yet."""
 
     tick: int | None = None
@@ -63,21 +63,21 @@ class Asked:
 
 
 def timeline(
-    plan: StoredPlan, entry: Entry, moments: Sequence[Moment], refusals: Refusals, asked: Asked
+    plan: StoredPlan, entry: Entry, moments: Sequence[Moment], refusals: Refusals, wanted: Selection
 ) -> dict[str, Any]:
     """Return the whole picture after the tick of ``entry``, as plain values."""
     names = lanes_of(plan, moments)
     past = [moment for moment in moments if moment.tick <= entry["tick"]] or [Moment.of(entry)]
-    window = _window(names, past, entry, asked)
+    window = _window(names, past, entry, wanted)
     return {
         "tick": entry["tick"],
         "at": to_text(entry["at"]),
         "window": {"low": to_text(window.low), "high": to_text(window.high), "from": window.low, "to": window.high},
         "axis": _axis(window),
         "walls": _walls(plan, past, window),
-        "lanes": [_lane(plan, name, entry, past, window, refusals, asked.at) for name in names],
-        "asked": None if asked.at is None else {"text": to_text(asked.at), "place": window.place(asked.at)},
-        "why": None if asked.at is None else why(plan, entry, asked.at),
+        "lanes": [_lane(plan, name, entry, past, window, refusals, wanted.at) for name in names],
+        "asked": None if wanted.at is None else {"text": to_text(wanted.at), "place": window.place(wanted.at)},
+        "why": None if wanted.at is None else why(plan, entry, wanted.at),
     }
 
 
@@ -116,19 +116,19 @@ def why(plan: StoredPlan, entry: Entry, at: int) -> dict[str, Any]:
     return {"out": not lines, "lines": lines or [f"{to_text(at)} is out: every output has passed it."]}
 
 
-def _window(names: Sequence[str], past: Sequence[Moment], entry: Entry, asked: Asked) -> Window:
+def _window(names: Sequence[str], past: Sequence[Moment], entry: Entry, wanted: Selection) -> Window:
     bounds = [at for name in names for at in _extent(name, past)]
     writers = [at for name in names for at in entry["clocks"].get(name, {}).values()]
-    ends = [at for found in entry.get("segments", {}).values() for segment in found for at in segment[2:4]]
+    ends = [at for segments in entry.get("segments", {}).values() for segment in segments for at in segment[2:4]]
     outputs = [at for name in past[-1].written for at in _extent(name, past)]
-    known = _near(outputs, [at for at in (*bounds, *writers) if MIN_MICROS <= at <= MAX_MICROS])
-    reach = max(known, default=0)
-    near = [at for at in ends if MIN_MICROS <= at <= reach + (reach - min(known, default=0))]
-    low = asked.low if asked.low is not None else min(known, default=0)
-    high = asked.high if asked.high is not None else max([*known, *near], default=0)
-    if asked.at is not None and asked.low is None and is_instant(asked.at):
-        low, high = min(low, asked.at), max(high, asked.at)
-    margin = 0 if asked.low is not None else max(SECOND, (high - low) // 40)
+    instants = _near(outputs, [at for at in (*bounds, *writers) if MIN_MICROS <= at <= MAX_MICROS])
+    reach = max(instants, default=0)
+    near = [at for at in ends if MIN_MICROS <= at <= reach + (reach - min(instants, default=0))]
+    low = wanted.low if wanted.low is not None else min(instants, default=0)
+    high = wanted.high if wanted.high is not None else max([*instants, *near], default=0)
+    if wanted.at is not None and wanted.low is None and is_instant(wanted.at):
+        low, high = min(low, wanted.at), max(high, wanted.at)
+    margin = 0 if wanted.low is not None else max(SECOND, (high - low) // 40)
     return Window(low - margin, max(high + margin, low + 1))
 
 
@@ -136,28 +136,28 @@ def _extent(name: str, past: Sequence[Moment]) -> list[int]:
     """Return the first and the last bound of a lane; if it has ended also the times of its accepted rows."""
     first = next((at for moment in past if is_instant(at := moment.bound(name))), None)
     last = next((at for moment in reversed(past) if is_instant(at := moment.bound(name))), None)
-    found = [at for at in (first, last) if at is not None]
+    places = [at for at in (first, last) if at is not None]
     if past[-1].bound(name) >= END:
         times = [times for moment in past if (times := moment.times(name))]
-        found += [min(low for low, _ in times), max(high for _, high in times)] if times else []
-    return found
+        places += [min(low for low, _ in times), max(high for _, high in times)] if times else []
+    return places
 
 
-def _near(outputs: Sequence[int], known: Sequence[int]) -> list[int]:
+def _near(outputs: Sequence[int], instants: Sequence[int]) -> list[int]:
     """Return the instants that can be shown together with those of the outputs.
 
     The arrival times of a stream may be years away from the times that a T-sort above it promotes.
     """
-    found = [at for at in outputs if MIN_MICROS <= at <= MAX_MICROS]
-    if not found:
-        return [*known]
-    low, high = first, last = min(found), max(found)
-    for at in sorted(known, key=lambda one: max(first - one, one - last, 0)):  # the nearest first
+    near = [at for at in outputs if MIN_MICROS <= at <= MAX_MICROS]
+    if not near:
+        return [*instants]
+    low, high = first, last = min(near), max(near)
+    for at in sorted(instants, key=lambda one: max(first - one, one - last, 0)):  # the nearest first
         if max(low - at, at - high) > FAR * max(high - low, HOUR):
             continue
         low, high = min(low, at), max(high, at)
-        found.append(at)
-    return found
+        near.append(at)
+    return near
 
 
 def _axis(window: Window) -> list[dict[str, Any]]:
@@ -196,18 +196,18 @@ def _clock_text(at: int, step: int) -> str:
 def _walls(plan: StoredPlan, past: Sequence[Moment], window: Window) -> list[dict[str, Any]]:
     """Return the second axis: after which tick, and at what time of day, the outputs reached a place."""
     sinks = plan.of_kind("sink")
-    found: list[dict[str, Any]] = []
+    marks: list[dict[str, Any]] = []
     labelled = -1.0
     for moment in past:
         place = window.place(min((moment.bound(name) for name in sinks), default=BEGINNING))
-        if place is None or (found and place == found[-1]["place"]):
+        if place is None or (marks and place == marks[-1]["place"]):
             continue
         text = ""
         if place - labelled >= 1 / LABELS:
             text, labelled = to_text(moment.at)[11:19], place
-        found.append({"place": place, "tick": moment.tick, "text": text})
-    stride = max(1, len(found) // BINS)
-    return [one for n, one in enumerate(found) if one["text"] or n % stride == 0]
+        marks.append({"place": place, "tick": moment.tick, "text": text})
+    stride = max(1, len(marks) // BINS)
+    return [wall for n, wall in enumerate(marks) if wall["text"] or n % stride == 0]
 
 
 def _lane(  # noqa: PLR0913 - its state, and the request
@@ -219,12 +219,12 @@ def _lane(  # noqa: PLR0913 - its state, and the request
     refusals: Refusals,
     at: int | None,
 ) -> dict[str, Any]:
-    one, clocks, last = plan.operators[name], entry["clocks"].get(name, {}), past[-1]
+    operator, clocks, last = plan.operators[name], entry["clocks"].get(name, {}), past[-1]
     bound = least(clocks.values())
     reasons = last.reasons(name)
     return {
         "name": name,
-        "kind": one.kind,
+        "kind": operator.kind,
         "bound": {
             "place": window.place(bound),
             "text": to_text(bound),
@@ -238,7 +238,7 @@ def _lane(  # noqa: PLR0913 - its state, and the request
         "marks": _marks(refusals, name, last.tick, window) if reasons else [],
         "bars": _bars(entry, name, window),
         "held": last.held.get(name, 0),
-        "holds": "partial results" if one.answers.holds_results else "rows",
+        "holds": "partial results" if operator.answers.holds_results else "rows",
         "writers": _writers(clocks, window) if name in plan.formats else None,
     }
 
@@ -253,13 +253,13 @@ def _density(name: str, past: Sequence[Moment], window: Window) -> list[tuple[fl
     bounds = np.array([moment.bound(name) for moment in past], dtype=float)
     counts = np.array([moment.written.get(name, moment.count(name)) for moment in past], dtype=float)
     finite = np.array([is_instant(moment.bound(name)) for moment in past])
-    known = [_times(name, past, n) for n in range(len(past))]
-    if not counts[-1] or not (finite.any() or any(known)):
+    by_moment = [_times(name, past, n) for n in range(len(past))]
+    if not counts[-1] or not (finite.any() or any(by_moment)):
         return []
     if finite.any():
         bounds = np.clip(bounds, bounds[finite][0], bounds[finite][-1])
     low, high = np.concatenate([bounds[:1], bounds[:-1]]), bounds
-    for n, times in enumerate(known):
+    for n, times in enumerate(by_moment):
         low[n], high[n] = times or (low[n], high[n])
     edges = np.linspace(window.low, window.high, BINS + 1)
     shares = (np.clip(edges, low[:, None], high[:, None] + 1) - low[:, None]) / (high - low + 1)[:, None]
@@ -282,8 +282,8 @@ def _marks(refusals: Refusals, gate: str, tick: int, window: Window) -> list[dic
     files = refusals.of(gate, tick)
     if not files:
         return []
-    times = np.concatenate([one.times for one in files])
-    reasons = np.concatenate([one.reasons for one in files])
+    times = np.concatenate([file.times for file in files])
+    reasons = np.concatenate([file.reasons for file in files])
     return [
         {"place": place, "count": count, "reason": str(reason), "outside": outside}
         for reason in dict.fromkeys(reasons.tolist())
@@ -303,9 +303,9 @@ def _bars(entry: Entry, name: str, window: Window) -> list[dict[str, Any]]:
     """Return what an operator holds: from the least to the greatest time of each part of its state."""
     parts = [
         (segment[2], segment[3], segment[1])
-        for key, found in entry.get("segments", {}).items()
+        for key, segments in entry.get("segments", {}).items()
         if key.rsplit("/", 1)[0] == name
-        for segment in found
+        for segment in segments
         if MIN_MICROS <= segment[2] <= segment[3] <= MAX_MICROS
         and segment[2] <= window.high
         and segment[3] >= window.low
@@ -334,12 +334,12 @@ def _joined(parts: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]
 
 def _writers(clocks: Mapping[str, int], window: Window) -> dict[str, Any]:
     """Describes the clocks of the writers of a stream: how many at each place, and the slowest by name."""
-    known = {name: at for name, at in clocks.items() if name != NOBODY}
-    slowest = sorted(known, key=lambda name: (known[name], name))[:NAMED]
+    named = {name: at for name, at in clocks.items() if name != NOBODY}
+    slowest = sorted(named, key=lambda name: (named[name], name))[:NAMED]
     return {
-        "count": len(known),
-        "places": window.bins([at for at in known.values() if is_instant(at)]),
+        "count": len(named),
+        "places": window.bins([at for at in named.values() if is_instant(at)]),
         "slowest": [
-            {"name": name, "text": to_text(known[name]), "place": window.place(known[name])} for name in slowest
+            {"name": name, "text": to_text(named[name]), "place": window.place(named[name])} for name in slowest
         ],
     }

@@ -34,7 +34,7 @@ def levels(plan: StoredPlan, items: Sequence[Mapping[str, Any]]) -> list[list[St
     names = [*dict.fromkeys(item["operator"] for item in items)]
     depth: dict[str, int] = {}
     for name in sorted(names, key=lambda one: -_place(plan, one)):
-        above = [depth[other] for other in depth if name in _read_by(plan, other, names)]
+        above = [depth[earlier] for earlier in depth if name in _read_by(plan, earlier, names)]
         depth[name] = max(above, default=-1) + 1
     steps = {name: _step(plan, name, names, items) for name in names}
     return [
@@ -49,15 +49,15 @@ def _place(plan: StoredPlan, name: str) -> int:
 
 def _read_by(plan: StoredPlan, name: str, names: Sequence[str]) -> list[str]:
     """Return the operators of a trace that one reads, skipping those that are not in it."""
-    found: list[str] = []
+    read: list[str] = []
     left = [*plan.operators[name].inputs] if name in plan.operators else []
     while left:
         below = left.pop(0)
         if below in names:
-            found.append(below)
+            read.append(below)
         else:
             left += plan.operators[below].inputs
-    return [*dict.fromkeys(found)]
+    return [*dict.fromkeys(read)]
 
 
 def _step(plan: StoredPlan, name: str, names: Sequence[str], items: Sequence[Mapping[str, Any]]) -> Step:

@@ -52,13 +52,13 @@ class Held:
 
 def waits(plan: StoredPlan, entry: Entry, now: int) -> list[Held]:
     """Return everything that waits, in the order of the plan; clocks that are too far ahead come first."""
-    found = waiting(plan, entry, now)
-    return [Held(one, [*_offers(one)] if isinstance(one, Wait) else ()) for one in found]
+    items = waiting(plan, entry, now)
+    return [Held(item, [*_offers(item)] if isinstance(item, Wait) else ()) for item in items]
 
 
-def offered(found: Sequence[Held], key: str) -> Offer | None:
+def offered(listed: Sequence[Held], key: str) -> Offer | None:
     """Return the remedy with a key, if it is still offered."""
-    return next((offer for held in found for offer in held.offers if offer.key == key), None)
+    return next((offer for held in listed for offer in held.offers if offer.key == key), None)
 
 
 def _offers(wait: Wait) -> Sequence[Offer]:

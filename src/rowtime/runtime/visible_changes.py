@@ -5,13 +5,13 @@ from __future__ import annotations
 from rowtime.plan.program import Program
 
 
-def asked_changes(program: Program) -> frozenset[str]:
+def visible_changes(program: Program) -> frozenset[str]:
     """Return the operators with a consumer that needs each change.
 
     An event that begins and ends within a tick is then shown as open first, as if the tick were cut into two.
     """
-    asked: set[str] = set()
+    names: set[str] = set()
     for node in reversed(program.operators):
-        if node.asks_changes(above=node.name in asked):
-            asked.update(child.name for child in node.inputs)
-    return frozenset(asked)
+        if node.asks_changes(above=node.name in names):
+            names.update(child.name for child in node.inputs)
+    return frozenset(names)

@@ -26,7 +26,7 @@ from rowtime.frames.local import LocalFrame
 from rowtime.kernels.events import START_EDGE, STOP_EDGE
 from rowtime.operators.events.edge_pairs import changes_of
 from rowtime.plan.program import compile_script
-from rowtime.runtime.asked_changes import asked_changes
+from rowtime.runtime.visible_changes import visible_changes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +54,7 @@ TYPES = {"int": pa.int32(), "string": pa.string(), "bigint": pa.int64()}
 def test_retractions_within_a_tick_are_shown_to_operators_that_need_them(query: str, asked: bool) -> None:
     program = compile_script(STREAM + query)
     assert not program.problems, program.problems
-    assert ("s" in asked_changes(program)) is asked
+    assert ("s" in visible_changes(program)) is asked
 
 
 @pytest.mark.parametrize("by", ["driver", "spark"])

@@ -18,38 +18,43 @@ from rowtime.sql.places import refuse_at
 _NAME = "asked_{}"
 
 
-def has_asked_rows(query: exp.Select) -> bool:
+def has_subqueries_below(query: exp.Select) -> bool:
     """True if a query asks for another one in an aggregate, in a key of its groups or in the list of DISTINCT."""
     return next(_parts(query), None) is not None
 
 
-def asked_below(query: exp.Select, text: str) -> exp.Select:
+def with_subqueries_below(query: exp.Select, text: str) -> exp.Select:
     """The query over its input with the answers. Raises ``Refused`` (R190) where there are several inputs."""
-    made = query.copy()
-    _spell_out_keys(made)
-    source = made.args["from_"].this
-    first = next(_parts(made))
-    if made.args.get("joins") or made.args.get("laterals") or not source.alias_or_name or source.args.get("over"):
+    rewritten = query.copy()
+    _spell_out_keys(rewritten)
+    source = rewritten.args["from_"].this
+    first = next(_parts(rewritten))
+    if (
+        rewritten.args.get("joins")
+        or rewritten.args.get("laterals")
+        or not source.alias_or_name
+        or source.args.get("over")
+    ):
         inner = first.find(exp.Query) or first
         hint = "Read the inputs in a sub-query with a name, and group that: FROM (SELECT STREAM … FROM a JOIN b …) AS j"
         what = "a sub-query in groups of a join is not supported"
         raise refuse_at(text, inner, "R190", what, hint)
-    asked: list[exp.Expr] = []
-    whole = [*made.expressions, *(part for clause in ("group", "having") if (part := made.args.get(clause)))]
-    for part in [*_parts(made)]:
-        asked.extend(one.copy() for one in _asked(part) if one not in asked)
+    calls: list[exp.Expr] = []
+    whole = [*rewritten.expressions, *(part for clause in ("group", "having") if (part := rewritten.args.get(clause)))]
+    for part in [*_parts(rewritten)]:
+        calls.extend(call.copy() for call in _subqueries(part) if call not in calls)
     for entry in whole:
-        _replace(entry, asked)
+        _replace(entry, calls)
     entries: list[exp.Expr] = [exp.Star()]
-    for number, one in enumerate(asked):
+    for number, call in enumerate(calls):
         name = exp.to_identifier(_NAME.format(number))
         entries.append(
-            exp.Alias(this=exp.paren(one.copy()) if isinstance(one, exp.Subquery) else one.copy(), alias=name)
+            exp.Alias(this=exp.paren(call.copy()) if isinstance(call, exp.Subquery) else call.copy(), alias=name)
         )
     inner_query = exp.Select(expressions=entries, from_=exp.From(this=source.copy()), stream=True)
     alias = exp.TableAlias(this=exp.to_identifier(source.alias_or_name, quoted=True))
-    made.set("from_", exp.From(this=exp.Subquery(this=inner_query, alias=alias)))
-    return made
+    rewritten.set("from_", exp.From(this=exp.Subquery(this=inner_query, alias=alias)))
+    return rewritten
 
 
 def _parts(query: exp.Select) -> Iterator[exp.Expr]:
@@ -87,7 +92,7 @@ def _spell_out_keys(query: exp.Select) -> None:
             key.replace(entry.copy())
 
 
-def _asked(part: exp.Expr) -> Iterator[exp.Expr]:
+def _subqueries(part: exp.Expr) -> Iterator[exp.Expr]:
     """The tests and values that are sub-queries, from outside."""
     tests = (exp.In, exp.Exists, exp.Subquery)
     for node in part.find_all(exp.In, exp.Exists, exp.Subquery, exp.EQ, exp.NEQ):
@@ -108,11 +113,11 @@ def _within(node: exp.Expr, part: exp.Expr, kinds: tuple[type[exp.Expr], ...]) -
     return False
 
 
-def _replace(node: exp.Expr, asked: list[exp.Expr]) -> None:
+def _replace(node: exp.Expr, calls: list[exp.Expr]) -> None:
     """Put columns in place of what is asked for."""
     for part in list(node.iter_expressions()):
-        if part in asked:
-            made = exp.column(_NAME.format(asked.index(part)))
-            part.replace(placed(made, part))
+        if part in calls:
+            column = exp.column(_NAME.format(calls.index(part)))
+            part.replace(placed(column, part))
         else:
-            _replace(part, asked)
+            _replace(part, calls)

@@ -30,9 +30,9 @@ def computed_below(
     if on is None:
         return node, columns, on
     below = {new: old for old, new in columns} | {ROWTIME: ROWTIME}
-    known = {column.name: column for column in node.emits().columns}
-    kinds = {new: known[old].known.kind for new, old in below.items() if old in known}
-    whole, found = exp.Paren(this=on.copy()), list[exp.Expr]()
+    columns_below = {column.name: column for column in node.emits().columns}
+    kinds = {new: columns_below[old].known.kind for new, old in below.items() if old in columns_below}
+    whole, parts = exp.Paren(this=on.copy()), list[exp.Expr]()
 
     def lift(part: exp.Expr) -> None:
         names = columns_in([part])
@@ -42,16 +42,16 @@ def computed_below(
             for inner in list(part.iter_expressions()):
                 lift(inner)
             return
-        if part not in found:
-            found.append(part.copy())
-        part.replace(col(f"{column}{found.index(part) + 1}"))
+        if part not in parts:
+            parts.append(part.copy())
+        part.replace(col(f"{column}{parts.index(part) + 1}"))
 
     lift(whole.this)
-    if not found:
+    if not parts:
         return node, columns, on
-    items = [_item(f"{column}{n}", part, below, node) for n, part in enumerate(found, 1)]
-    made = extended(name(), node, *items)
-    return made, (*columns, *((item.column.name, item.column.name) for item in items)), whole.this
+    items = [_item(f"{column}{n}", part, below, node) for n, part in enumerate(parts, 1)]
+    projection = extended(name(), node, *items)
+    return projection, (*columns, *((item.column.name, item.column.name) for item in items)), whole.this
 
 
 def _item(name: str, part: exp.Expr, below: dict[str, str], node: Operator) -> Item:

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 def observing(options: dict[str, Any], home: Home) -> Iterator[dict[str, Any]]:
     """Yield the options with observers for ``metrics`` and ``lineage``; if the start fails, their servers end."""
     metrics, lineage = options.pop("metrics", None), options.pop("lineage", None)
-    found: list[Observer] = []
+    observers: list[Observer] = []
     try:
         if metrics is not None:
-            found.append(metrics_at(metrics))
+            observers.append(metrics_at(metrics))
         if (sender := lineage_of(lineage, home)) is not None:
-            found.append(sender)
-        yield {**options, "observers": [*options.pop("observers", ()), *found]}
+            observers.append(sender)
+        yield {**options, "observers": [*options.pop("observers", ()), *observers]}
     except BaseException:
-        for one in found:
-            one.given_up()
+        for observer in observers:
+            observer.given_up()
         raise

@@ -11,6 +11,7 @@ import pyarrow as pa
 from rowtime.core.columns import KEY_HASH, MATCH_AT, MATCH_ROW, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem, RowtimeError, headline
 from rowtime.core.time import to_text
+from rowtime.core.worker_errors import raised_by_function
 from rowtime.kernels.exact import Overflow
 from rowtime.kernels.frames import Ints
 from rowtime.kernels.matching.matcher import Matches, TooManyPaths, matches
@@ -18,8 +19,8 @@ from rowtime.kernels.matching.paths import MOST_PATHS
 from rowtime.kernels.windowed import whole
 from rowtime.operators.contract import Tick, quoted
 from rowtime.operators.patterns.conditions import COUNT, Built, Tester, Values
-from rowtime.operators.patterns.found import Out, Reader, going_out
-from rowtime.operators.patterns.partitions import MATCHED_TO, MATCHES, START_FROM, Known, Laid, laid_out
+from rowtime.operators.patterns.output_rows import Out, Reader, going_out
+from rowtime.operators.patterns.partitions import MATCHED_TO, MATCHES, START_FROM, Laid, PartitionRows, laid_out
 from rowtime.operators.patterns.remembered import Memory, Stand
 from rowtime.operators.rows.exact_sums import average
 from rowtime.sql.nodes import WITH_UNMATCHED
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Looked:
+class MatchTick:
     """The state of a tick of ``node``, processed piece by piece."""
 
     tick: Tick
@@ -43,7 +44,7 @@ class Looked:
     @property
     def count(self) -> int:
         """Return the number of output rows."""
-        return sum(one.num_rows for one in self.made)
+        return sum(table.num_rows for table in self.made)
 
     def at(self, fresh: pa.Table | None, clock: int) -> None:
         """Process new rows at a bound; without rows, only what the bound decides."""
@@ -60,9 +61,9 @@ class Looked:
         like = fresh if kept is None else kept
         assert like is not None
         heads = self.memory.known(hashes, before, like)
-        kept, fresh = (like.slice(0, 0) if one is None else one for one in (kept, fresh))
-        known = Known(self.node.names, kept, fresh, heads)
-        laid = laid_out(known, clock, self.node.expires, self.node.ahead)
+        kept, fresh = (like.slice(0, 0) if table is None else table for table in (kept, fresh))
+        partitions = PartitionRows(self.node.names, kept, fresh, heads)
+        laid = laid_out(partitions, clock, self.node.expires, self.node.ahead)
         if laid is None:
             return
         turn = control.turn + 1
@@ -75,17 +76,17 @@ class Looked:
         values = Values(rows, columns, self.tick.control(node).types)
         built = Built(node.conditions, node.numbers, node.machine.variables, values, self.tester)
         begin = laid.upto(laid.of_heads(START_FROM, np.full(len(rows.begins), -1)))
-        found = self._matches(laid, built, begin)
-        partition = rows.partition[found.starts]
+        matches = self._matches(laid, built, begin)
+        partition = rows.partition[matches.starts]
         numbers = laid.of_heads(MATCHES, np.zeros(len(rows.begins), np.int64))
         first = np.searchsorted(partition, partition)
         ordinals = numbers[partition] + np.arange(len(partition)) - first + 1
-        covered = self._covered(laid, found)
-        out = going_out(node.machine, found, node.rows, self._unmatched(laid, found, begin))
+        covered = self._covered(laid, matches)
+        out = going_out(node.machine, matches, node.rows, self._unmatched(laid, matches, begin))
         if len(out.row):
-            self.made.append(self._table(laid, out, Reader(node.machine, node.numbers, found, out, values, ordinals)))
+            self.made.append(self._table(laid, out, Reader(node.machine, node.numbers, matches, out, values, ordinals)))
         counts = numbers + np.bincount(partition, minlength=len(rows.begins))
-        self.memory.keep(laid, Stand(found, counts, covered), clock, turn)
+        self.memory.keep(laid, Stand(matches, counts, covered), clock, turn)
 
     def _matches(self, laid: Laid, built: Built, begin: Ints) -> Matches:
         """Return the matches; if a condition fails for a start that may not be reached, all are tried in order."""
@@ -111,7 +112,8 @@ class Looked:
         except (RowtimeError, TooManyPaths, Overflow):
             raise
         except Exception as wrong:
-            what = f"{self.node.name}: a condition in DEFINE cannot be computed: {headline(wrong)}"
+            reason = raised_by_function(str(wrong)) or headline(wrong)
+            what = f"{self.node.name}: a condition in DEFINE cannot be computed: {reason}"
             hint = "Make it return NULL instead, with NULLIF, TRY_CAST or try_divide."
             raise Failure(Problem("R179", what, hint=hint)) from wrong
 
@@ -119,25 +121,25 @@ class Looked:
         hint = "Cast the argument to a wider type, for example DECIMAL(38, 0)."
         return Failure(Problem("R507", f"{self.node.name}: {wrong}", hint=hint))
 
-    def _covered(self, laid: Laid, found: Matches) -> Ints:
+    def _covered(self, laid: Laid, matches: Matches) -> Ints:
         """Return for each partition the position up to which (exclusive) its matches reach."""
         reached = laid.of_heads(MATCHED_TO, np.full(len(laid.rows.begins), -1)).copy()
-        lengths = np.maximum(np.diff(found.offset), 1)
-        last = found.starts + lengths - 1
-        np.maximum.at(reached, laid.rows.partition[found.starts], laid.positions[last] + 1)
+        lengths = np.maximum(np.diff(matches.offset), 1)
+        last = matches.starts + lengths - 1
+        np.maximum.at(reached, laid.rows.partition[matches.starts], laid.positions[last] + 1)
         return reached
 
-    def _unmatched(self, laid: Laid, found: Matches, begin: Ints) -> Ints:
+    def _unmatched(self, laid: Laid, matches: Matches, begin: Ints) -> Ints:
         """Return the rows that are decided now and have no match."""
         if self.node.rows != WITH_UNMATCHED:
             return np.zeros(0, np.int64)
         rows, every = laid.rows, np.arange(len(laid.rows.times))
-        decided = (every >= begin[rows.partition]) & (every < found.next[rows.partition])
+        decided = (every >= begin[rows.partition]) & (every < matches.next[rows.partition])
         before = laid.of_heads(MATCHED_TO, np.full(len(rows.begins), -1))
         taken = np.zeros(len(every) + 1, np.int64)
-        lengths = np.maximum(np.diff(found.offset), 1)
-        np.add.at(taken, found.starts, 1)
-        np.add.at(taken, found.starts + lengths, -1)
+        lengths = np.maximum(np.diff(matches.offset), 1)
+        np.add.at(taken, matches.starts, 1)
+        np.add.at(taken, matches.starts + lengths, -1)
         matched = (np.cumsum(taken[:-1]) > 0) | (laid.positions < before[rows.partition])
         return np.flatnonzero(decided & ~matched)
 
@@ -145,19 +147,19 @@ class Looked:
 
     def _table(self, laid: Laid, out: Out, reader: Reader) -> pa.Table:
         node, taken = self.node, laid.table.take(pa.array(out.row))
-        made = {name: taken[name] for name in (*node.names, *node.passed)}
-        made |= {other: taken[name] for name, other in zip(node.names, node.sorting, strict=True)}
+        columns = {name: taken[name] for name in (*node.names, *node.passed)}
+        columns |= {other: taken[name] for name, other in zip(node.names, node.sorting, strict=True)}
         try:
-            made |= reader.columns(node.slots)
+            columns |= reader.columns(node.slots)
         except Overflow as wrong:
             raise self._beyond(wrong) from wrong
         position = laid.positions[out.row]
-        starts = np.append(reader.found.starts, 0)
-        made[ROWTIME] = pa.array(laid.rows.times[out.row]).cast(pa.timestamp("us", "UTC"))
-        made[WRITER] = pa.repeat("", len(out.row))
-        made[POSITION] = made[MATCH_ROW] = pa.array(position)
-        made[MATCH_AT] = pa.array(np.where(out.match >= 0, laid.positions[starts[out.match]], position))
-        return pa.table(made)
+        starts = np.append(reader.matches.starts, 0)
+        columns[ROWTIME] = pa.array(laid.rows.times[out.row]).cast(pa.timestamp("us", "UTC"))
+        columns[WRITER] = pa.repeat("", len(out.row))
+        columns[POSITION] = columns[MATCH_ROW] = pa.array(position)
+        columns[MATCH_AT] = pa.array(np.where(out.match >= 0, laid.positions[starts[out.match]], position))
+        return pa.table(columns)
 
     def rows(self) -> DataFrame | None:
         """Return the output rows, with Spark's types."""

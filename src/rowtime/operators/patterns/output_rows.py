@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.time import to_text
-from rowtime.kernels.frames import Frames, Ints, Known
+from rowtime.kernels.frames import Flags, Frames, Ints
 from rowtime.kernels.matching.automaton import Automaton
 from rowtime.kernels.matching.matcher import Matches
 from rowtime.kernels.matching.rows import NOTHING
@@ -34,19 +34,19 @@ class Out:
     upto: Ints
 
 
-def going_out(machine: Automaton, found: Matches, mode: str, unmatched: Ints) -> Out:
+def going_out(machine: Automaton, matches: Matches, mode: str, unmatched: Ints) -> Out:
     """Return the output rows, by match, then those without a match."""
-    lengths = np.diff(found.offset)
+    lengths = np.diff(matches.offset)
     if mode == ONE_ROW:
-        return Out(found.starts + np.maximum(lengths - 1, 0), np.arange(len(lengths)), lengths)
+        return Out(matches.starts + np.maximum(lengths - 1, 0), np.arange(len(lengths)), lengths)
     match = np.repeat(np.arange(len(lengths)), lengths)
-    place = np.arange(len(match)) - found.offset[match]
-    shown = ~machine.left_out[found.states]
+    place = np.arange(len(match)) - matches.offset[match]
+    shown = ~machine.left_out[matches.states]
     empty = np.flatnonzero(lengths == 0) if mode in (SHOW_EMPTY, WITH_UNMATCHED) else np.zeros(0, np.int64)
     match, place = np.concatenate((match[shown], empty)), np.concatenate((place[shown], np.full(len(empty), -1)))
     order = np.argsort(match, kind="stable")
     match, place = match[order], place[order]
-    row = found.starts[match] + np.maximum(place, 0)
+    row = matches.starts[match] + np.maximum(place, 0)
     none = np.full(len(unmatched), UNMATCHED)
     return Out(np.concatenate((row, unmatched)), np.concatenate((match, none)), np.concatenate((place + 1, none + 1)))
 
@@ -57,22 +57,22 @@ class Reader:
 
     machine: Automaton
     numbers: Mapping[str, int]
-    found: Matches
+    matches: Matches
     out: Out
     values: Values
     ordinals: Ints
 
     @cached_property
-    def _there(self) -> Known:
+    def _in_match(self) -> Flags:
         return np.asarray(self.out.match != UNMATCHED)
 
     def columns(self, slots: Sequence[Slot]) -> dict[str, pa.Array]:
         """Return the columns of some slots, by name; an average of decimals has its count in an additional one."""
-        made: dict[str, pa.Array] = {}
+        columns: dict[str, pa.Array] = {}
         for slot in slots:
             for more, column in self._slot(slot).items():
-                made[f"{slot.column.name}{more}"] = column
-        return made
+                columns[f"{slot.column.name}{more}"] = column
+        return columns
 
     def _slot(self, slot: Slot) -> Mapping[str, pa.Array]:
         if isinstance(slot, Pick):
@@ -84,17 +84,19 @@ class Reader:
         if slot.what == TAKEN:
             return {"": pa.array(map(self._taken, range(len(self.out.row))), pa.string())}
         return {
-            "": pa.array(self.ordinals[self.out.match] if len(self.ordinals) else self.out.match, mask=~self._there)
+            "": pa.array(self.ordinals[self.out.match] if len(self.ordinals) else self.out.match, mask=~self._in_match)
         }
 
     def _frames(self, variables: Sequence[str], *, final: bool) -> tuple[Ints, Frames]:
         """Return the places of the rows of some variables in all matches, and those for each output row."""
-        mine = np.isin(self.machine.variable[self.found.states], [self.numbers[name] for name in variables])
+        mine = np.isin(self.machine.variable[self.matches.states], [self.numbers[name] for name in variables])
         hits = np.flatnonzero(mine)
-        match = np.where(self._there, self.out.match, len(self.found.starts))
-        offset = np.append(self.found.offset, self.found.offset[-1])
+        match = np.where(self._in_match, self.out.match, len(self.matches.starts))
+        offset = np.append(self.matches.offset, self.matches.offset[-1])
         upto = (
-            np.append(self.found.offset[1:], self.found.offset[-1])[match] if final else offset[match] + self.out.upto
+            np.append(self.matches.offset[1:], self.matches.offset[-1])[match]
+            if final
+            else offset[match] + self.out.upto
         )
         return hits, Frames(np.searchsorted(hits, offset[match]), np.searchsorted(hits, upto))
 
@@ -103,42 +105,43 @@ class Reader:
         hits, frames = self._frames(pick.variables, final=pick.final)
         which, offset = pick.place
         at = frames.lo + offset if which == FIRST else frames.hi - 1 - offset
-        there = (at >= frames.lo) & (at < frames.hi)
-        return np.where(there, hits[np.where(there, at, 0)], NOTHING) if len(hits) else np.full(len(at), NOTHING)
+        exists = (at >= frames.lo) & (at < frames.hi)
+        return np.where(exists, hits[np.where(exists, at, 0)], NOTHING) if len(hits) else np.full(len(at), NOTHING)
 
     def _row(self, pick: Pick) -> Ints:
         place = self._picked(pick)
-        match = np.where(self._there, self.out.match, 0)
-        if not len(self.found.starts):
+        match = np.where(self._in_match, self.out.match, 0)
+        if not len(self.matches.starts):
             return place
-        return np.where(place == NOTHING, NOTHING, self.found.starts[match] + place - self.found.offset[match])
+        return np.where(place == NOTHING, NOTHING, self.matches.starts[match] + place - self.matches.offset[match])
 
     def _classifier(self, function: MatchFunction) -> pa.Array:
         place = self._picked(function)
-        there = place != NOTHING
-        states = self.found.states[np.where(there, place, 0)] if there.any() else np.zeros(len(place), np.int64)
+        exists = place != NOTHING
+        states = self.matches.states[np.where(exists, place, 0)] if exists.any() else np.zeros(len(place), np.int64)
         names = pa.array(self.machine.variables, pa.string())
-        return names.take(pa.array(self.machine.variable[states], mask=~there))
+        return names.take(pa.array(self.machine.variable[states], mask=~exists))
 
     def _taken(self, number: int) -> str:
         """Return the variables and times of the rows of a match, as text."""
         match = self.out.match[number]
-        begin, end = self.found.offset[match : match + 2]
+        begin, end = self.matches.offset[match : match + 2]
         last = min(end, begin + MOST_SHOWN)
-        rows = self.found.starts[match] + np.arange(last - begin)
-        variables = self.machine.variable[self.found.states[begin:last]]
+        rows = self.matches.starts[match] + np.arange(last - begin)
+        variables = self.machine.variable[self.matches.states[begin:last]]
         shown = [f"{self.machine.variables[name]} {to_text(int(at))}" for name, at in
                  zip(variables, self.values.rows.times[rows], strict=True)]  # fmt: skip
         return ", ".join([*shown, *([f"and {end - last} more"] if last < end else [])])
 
     def _fold(self, fold: Fold) -> dict[str, pa.Array]:
         hits, frames = self._frames(fold.variables, final=fold.final)
-        match = np.searchsorted(self.found.offset, hits, "right") - 1
-        rows = self.found.starts[match] + hits - self.found.offset[match] if len(hits) else hits
+        match = np.searchsorted(self.matches.offset, hits, "right") - 1
+        rows = self.matches.starts[match] + hits - self.matches.offset[match] if len(hits) else hits
         argument = self.values.columns[to_spark(fold.value)].take(pa.array(rows))
         parts = fold.function.seeds(argument, self.values.rows.times[rows])
-        made = fold.function.value(fold.function.fold(parts, frames))
-        there = pa.array(self._there)
+        columns = fold.function.value(fold.function.fold(parts, frames))
+        matched = pa.array(self._in_match)
         return {
-            name: pc.if_else(there, whole_array(column), pa.scalar(None, column.type)) for name, column in made.items()
+            name: pc.if_else(matched, whole_array(column), pa.scalar(None, column.type))
+            for name, column in columns.items()
         }
