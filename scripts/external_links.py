@@ -9,7 +9,7 @@ import html
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from http.client import HTTPException
@@ -22,6 +22,7 @@ TRIES: Final = 3
 SECONDS: Final = 15.0  # for one answer
 PAUSE: Final = 2.0  # seconds before another try
 AT_ONCE: Final = 8
+SHOWN: Final = 3  # files that have a broken link
 
 _IN_HTML: Final = re.compile(r'<a\b[^>]*?\bhref="(https?://[^"]+)"')
 _IN_MARKDOWN: Final = re.compile(r"\]\((https?://[^)\s]+)\)|<(https?://[^>\s]+)>")
@@ -43,12 +44,17 @@ def links_of(files: Iterable[Path], below: Path) -> dict[str, list[str]]:
     return dict(links)
 
 
-def broken(links: Mapping[str, Iterable[str]], *, seconds: float = SECONDS, pause: float = PAUSE) -> list[str]:
+def broken(links: Mapping[str, Sequence[str]], *, seconds: float = SECONDS, pause: float = PAUSE) -> list[str]:
     """Return a line for each link that cannot be followed: the link, the reason, and the files that have it."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         reasons = pool.map(lambda url: _reason(url, seconds, pause), links)
         problems = zip(links.items(), reasons, strict=True)
-        return [f"{url}: {reason}; linked from {', '.join(files)}" for (url, files), reason in problems if reason]
+        return [f"{url}: {reason}; linked from {_listed(files)}" for (url, files), reason in problems if reason]
+
+
+def _listed(files: Sequence[str]) -> str:
+    more = len(files) - SHOWN
+    return ", ".join(files[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _reason(url: str, seconds: float, pause: float) -> str:

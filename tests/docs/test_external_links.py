@@ -99,13 +99,13 @@ def test_a_broken_link_is_reported_with_the_reason_and_the_files(modules: dict[s
     nobody = f"http://127.0.0.1:{closed_port()}/x"
     links = {
         f"{server}/gone": ["a.md", "b.html"],
-        f"{server}/down": ["a.md"],
+        f"{server}/down": list("vwxyz"),
         f"{server}/slow": ["a.md"],
         nobody: ["c.md"],
     }
     gone, down, slow, refused = modules["external_links"].broken(links, seconds=SLOW / 5, pause=0.01)
     assert gone == f"{server}/gone: 404 Not Found; linked from a.md, b.html"
-    assert down == f"{server}/down: 500 Internal Server Error; linked from a.md"
+    assert down == f"{server}/down: 500 Internal Server Error; linked from v, w, x and 2 more"
     assert slow.startswith(f"{server}/slow: TimeoutError: ")
     assert refused.startswith(f"{nobody}: URLError: ")
     assert "refused" in refused
