@@ -1,9 +1,10 @@
 """Write the rows that the examples of a page give into the page, from a run of rowtime, or check that they are there.
 
 The blocks ``sql`` of a page and its ``sql input`` (the rows of its streams) are one script, which runs as it is written
-in an empty folder. A block ``csv PATH`` or ``json PATH`` is a file there, or the rows of the
-Parquet table with that path. After a
-block come the rows of its queries, views and pumps (``text rows``), or the message that refuses it (``text refused``).
+in an empty folder. A block ``csv PATH`` or ``json PATH`` is a file there, or the rows of the table with that path or
+name. After a block come the rows of its queries, views and pumps (``text rows``), or the message that refuses it
+(``text refused``). The blocks ``python`` of a page run in order, as one program; after each comes what it prints
+(``text output``).
 
     python scripts/page_outputs.py [PAGE …]    # write them (make outputs)
     python scripts/page_outputs.py --check     # say which pages are out of date
@@ -17,12 +18,12 @@ import tempfile
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, chdir
+from contextlib import ExitStack, chdir, redirect_stdout
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
@@ -49,20 +50,26 @@ if TYPE_CHECKING:
     from rowtime.state.checkpoint import Checkpoint
 
 ROOT: Final = Path(__file__).parents[1]
-PAGES: Final = ("docs/sql.md", "docs/windows.md", "docs/panes.md", "docs/nested.md", "docs/match_recognize.md",
-                "docs/lifetimes.md", "docs/from-sqlstream.md", "docs/from-streams-and-streaminsight.md")  # fmt: skip
+PAGES: Final = tuple(
+    f"docs/{name}.md"
+    for name in (
+        "sql", "windows", "panes", "nested", "match_recognize", "lifetimes", "from-sqlstream",
+        "from-streams-and-streaminsight", "functions", "guide", "python",
+    )
+)  # fmt: skip
 ARRIVAL: Final = "2024-01-01 12:00:00"
 """When all rows arrive, and when each tick is committed."""
-MOST, WIDTH, WRAPPED = 10, 100, 100  # rows of a table, characters of a line, and of a message
+MOST, WIDTH, NESTED = 10, 100, 44  # rows of a table, characters of a line, and of a nested value
 SILENT: Final[Mapping[str, Sequence[str]]] = {
     "docs/sql.md": ("SELECT STREAM customer, reason FROM complaints FROM NOW;",),
 }
 """What gives no rows on a page, although it could: the page says why."""
 
 Row = Mapping[str, Any]
+_SESSION: Final = "SparkSession.builder.getOrCreate()"
 _ALL: Final = "SELECT STREAM * FROM"
 _FENCED: Final = re.compile(r"^```(.*)\n((?:.*\n)*?)```\n", re.MULTILINE)
-_MADE: Final = re.compile(r"^\n```text (?:rows|refused)\n(?:.*\n)*?```\n", re.MULTILINE)
+_MADE: Final = re.compile(r"^\n```text (?:rows|refused|output)\n(?:.*\n)*?```\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -105,8 +112,24 @@ def written(page: str, outputs: Mapping[int, str]) -> str:
 def outputs_of(spark: SparkSession, page: str) -> tuple[dict[int, str], list[str]]:
     """Run the examples of a page; return what to show after which block, and what gave no rows."""
     run = _PageRun(blocks_of(bare(page)))
-    made = {**run.refusals(), **{number: _fence("rows", text) for number, text in run.tables(spark).items()}}
-    return made, run.silent
+    rows = run.tables(spark) if run.script else {}
+    made = {number: _fence("rows", text) for number, text in rows.items()}
+    return {**made, **run.refusals(), **said_by(spark, run.blocks)}, run.silent
+
+
+def said_by(spark: SparkSession, blocks: Sequence[Block]) -> dict[int, str]:
+    """Run the blocks of Python in an empty folder; return what they print."""
+    names, made = dict[str, Any](), dict[int, str]()
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        for number, block in enumerate(blocks):
+            if block.kind == "python":
+                names["mine"] = spark.newSession()
+                code = compile(block.text.replace(_SESSION, "mine"), f"block {number}", "exec")
+                with redirect_stdout(StringIO()) as said:
+                    exec(code, names)  # noqa: S102 - this is what the page tells users to run
+                if lines := [line.rstrip() for line in said.getvalue().splitlines()]:
+                    made[number] = _fence("output", "\n".join(lines))
+    return made
 
 
 def _fence(kind: str, text: str) -> str:
@@ -167,8 +190,9 @@ class _PageRun:
         """Return the rows of each block, as text."""
         script, shown = self._with_views()
         with tempfile.TemporaryDirectory() as folder, chdir(folder), _fixed():
-            self._make_files(Path(folder))
-            pipeline = _Collecting(spark).sql(_in_folder(script, Path(folder)))
+            session = spark.newSession()
+            self._make_files(Path(folder), session)
+            pipeline = _Collecting(session).sql(_in_folder(script, Path(folder)))
             assert isinstance(pipeline, _Collecting)
             pipeline.run_available("checkpoint", end=True)
             rows = pipeline.rows
@@ -227,23 +251,28 @@ class _PageRun:
             found.append(names[problem.place.line - begins - 1])
         return found
 
-    def _make_files(self, folder: Path) -> None:
+    def _make_files(self, folder: Path, session: SparkSession) -> None:
         made = [one for one in parse_script(self.script).statements if isinstance(one, sql.CreateTable)]
-        tables = {dict(one.options)["path"]: one for one in made if "path" in dict(one.options)}
+        tables = {dict(one.options).get("path", one.name.text): one for one in made}
         for block in self.blocks:
             if block.kind.startswith(("csv ", "json ")):
                 path = block.kind.partition(" ")[2]
-                file = folder / path.lstrip("/")
-                given = tables.get(path)
+                file, given = folder / path.lstrip("/"), tables.get(path)
                 file.parent.mkdir(parents=True, exist_ok=True)
-                if given is None or given.using != "parquet":
+                if given is None or given.using == "csv":
                     file.write_text(block.text, encoding="utf-8")
-                    continue
-                types = {column.name: arrow_of(column.type) for column in given.columns}
-                asked = pyarrow.csv.ConvertOptions(column_types=types, strings_can_be_null=True)
-                read = pyarrow.csv.read_csv(BytesIO(block.text.encode()), convert_options=asked)
-                file.mkdir()
-                pq.write_table(read, file / "1.parquet")
+                elif given.using == "session":
+                    session.createDataFrame(_read(given, block)).createOrReplaceTempView(given.name.text)
+                else:
+                    file.mkdir()
+                    pq.write_table(_read(given, block), file / "1.parquet")
+
+
+def _read(table: sql.CreateTable, block: Block) -> pyarrow.Table:
+    """Return the rows of a table that a block lists."""
+    types = {column.name: arrow_of(column.type) for column in table.columns}
+    options = pyarrow.csv.ConvertOptions(column_types=types, strings_can_be_null=True)
+    return pyarrow.csv.read_csv(BytesIO(block.text.encode()), convert_options=options)
 
 
 def _query_of(pump: sql.CreatePump) -> str:
@@ -272,7 +301,7 @@ def _fixed() -> ExitStack:
 def _wrapped(message: str) -> str:
     """Return a message with lines of a readable length; the line of SQL and its mark stay."""
     return "\n".join(
-        line if re.match(r" *\d* *\| ", line) else textwrap.fill(line, WRAPPED, break_long_words=False)
+        line if re.match(r" *\d* *\| ", line) else textwrap.fill(line, WIDTH, break_long_words=False)
         for line in message.splitlines()
     )
 
@@ -285,7 +314,7 @@ def table(rows: Sequence[Row]) -> str:
     if not rows:
         return "(no rows)"
     most = MOST if len(rows) > MOST + 1 else len(rows)
-    cells = [list(rows[0]), *([cell(value) for value in row.values()] for row in rows[:most])]
+    cells = [list(rows[0]), *([_short(value) for value in row.values()] for row in rows[:most])]
     widths = [max(len(line[place]) for line in cells) for place in range(len(cells[0]))]
     right = [isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in _filled(rows)]
     lines = [
@@ -302,6 +331,12 @@ def _filled(rows: Sequence[Row]) -> Iterator[Any]:
     """Return the first value of each column that is not NULL."""
     for name in rows[0]:
         yield next((row[name] for row in rows if row[name] is not None), None)
+
+
+def _short(value: Any) -> str:
+    """Return a value as text; a long one that is nested is cut."""
+    text = cell(value)
+    return f"{text[:NESTED]}…" if isinstance(value, dict | list) and len(text) > NESTED else text
 
 
 def cell(value: Any) -> str:

@@ -3,44 +3,27 @@
 from __future__ import annotations
 
 import types
-from pathlib import Path
 from unittest.mock import MagicMock, create_autospec
 
 import pytest
 
 import rowtime as rt
-from rowtime.client.home import Home
 from tests.docs.test_docs import PAGES, ROOT, SCRIPTS, SQL_PAGES, blocks
+from tests.docs.test_page_outputs import OUTPUTS
 
-RUN = {"README.md": 1, "docs/functions.md": 1, "docs/guide.md": 1, "docs/python.md": 1}
-"""The first blocks of Python that `test_docs` and `test_first_screen` run."""
-COMPILED = ("docs/functions.md", "docs/lifetimes.md", "docs/panes.md")
+RUN = ("README.md", *OUTPUTS.PAGES)
+"""Pages whose Python `test_docs`, `test_first_screen` and `test_page_outputs` run."""
+# They need a cluster, a broker, a store or a registry of metrics.
 FRAGMENTS = ("docs/clusters.md", "docs/kafka.md", "docs/observing.md", "docs/stores.md")
 SQL_ELSEWHERE = ("docs/lifetimes.md", "docs/debezium.md", "docs/schema-registry.md")
 """Pages whose SQL `test_docs`, `tests/kafka/test_debezium.py` and the tests of the schema registry use."""
-ORDERS = [("id", "BIGINT"), ("price", "DECIMAL(10, 2)"), ("amount", "INT")]
 
 
 @pytest.mark.parametrize("kind", ["python", "sql"])
 def test_no_block_is_left_out(kind: str) -> None:
-    known = {*RUN, *COMPILED, *FRAGMENTS} if kind == "python" else {*SCRIPTS, *SQL_PAGES, *SQL_ELSEWHERE}
+    known = {*RUN, *FRAGMENTS} if kind == "python" else {*SCRIPTS, *SQL_PAGES, *SQL_ELSEWHERE}
     pages = {str(page.relative_to(ROOT)) for page in PAGES if blocks(str(page.relative_to(ROOT)), kind)}
     assert pages <= known
-
-
-@pytest.mark.parametrize("page", COMPILED)
-def test_the_python_of_a_page_makes_pipelines_that_compile(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    listed = [{"name": name, "type": kind, "nullable": True} for name, kind in ORDERS]
-    Home(tmp_path / ".rowtime").define("orders", {"columns": listed, "format": None, "options": {}})
-    monkeypatch.setattr(rt.Pipeline, "run_available", lambda _: create_autospec(rt.Query, instance=True))
-    names: dict[str, object] = {"rt": rt}
-    for code in blocks(page, "python")[RUN.get(page, 0) :]:
-        exec(compile(code, page, "exec"), names)  # noqa: S102 - this is what the page tells users to run
-        assert isinstance(pipeline := names["pipeline"], rt.Pipeline)
-        assert pipeline.compile().problems == ()
 
 
 @pytest.mark.parametrize("page", FRAGMENTS)

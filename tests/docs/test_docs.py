@@ -37,7 +37,6 @@ SCRIPTS = ("docs/sql.md", "docs/panes.md", "docs/nested.md", "docs/from-sqlstrea
            "docs/from-streams-and-streaminsight.md")  # fmt: skip
 SQL_PAGES = ("README.md", "docs/kafka.md", "docs/guide.md", "docs/windows.md", "docs/lakes.md", "docs/functions.md",
              "docs/options.md")  # fmt: skip
-RUNS = "SparkSession.builder.getOrCreate()"
 
 
 def refused_blocks() -> list[tuple[str, str, str]]:
@@ -90,36 +89,6 @@ def test_the_pipeline_of_the_readme_runs(spark: SparkSession, tmp_path: Path, mo
     assert [wait.held for wait in waits] == [1], "the minute of 10:02 waits"
     assert query.ledger["in_order"]["LATE"] == 1
     assert not query.isActive
-
-
-@pytest.mark.slow
-def test_the_pipeline_of_the_page_on_functions_runs(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code = blocks("docs/functions.md", "python")[0]
-    assert RUNS in code
-    monkeypatch.chdir(tmp_path)
-    shown: list[list[dict[str, object]]] = []
-    names = {"print": shown.append, "mine": spark.newSession()}
-    exec(compile(code.replace(RUNS, "mine"), "functions.md", "exec"), names)  # noqa: S102 - as above
-    assert [(row["city"], row["points"]) for rows in shown for row in rows] == [("Oslo", 90), ("Rome", 200)]
-
-
-def test_the_rows_of_the_guide_arrive(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = next(code for code in blocks("docs/guide.md", "python") if "insert" in code)
-    monkeypatch.chdir(tmp_path)
-    exec(compile(code, "docs/guide.md", "exec"), {})  # noqa: S102 - as above
-    found = [(row["page"], row["ms"]) for row in _first_rows(tmp_path / "copies", 1)]
-    assert found == [("a", 7), ("b", 3), ("c", None), ("d", 5)]
-
-
-def test_the_query_of_the_page_on_python_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    [code] = blocks("docs/python.md", "python")
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    exec(compile(code, "docs/python.md", "exec"), names)  # noqa: S102 - as above
-    assert isinstance(pipeline := names["pipeline"], rt.Pipeline)
-    assert [sink.kind for sink in pipeline.compile().operators][-1] == "sink"
 
 
 def _first_rows(folder: Path, seconds: float) -> list[dict[str, object]]:

@@ -21,6 +21,7 @@ HOURS = "GROUP BY FLOOR(a.ROWTIME TO HOUR)"
 SORTED = "SELECT STREAM t AS ROWTIME, v FROM a ORDER BY t WITHIN INTERVAL '1' HOUR EARLY BEYOND INTERVAL '1' DAY"
 MADE = "(SELECT STREAM FLOOR(a.ROWTIME TO HOUR) AS t, COUNT(*) AS v FROM a GROUP BY FLOOR(a.ROWTIME TO HOUR)) AS g"
 GUARDED = "CREATE STREAM x (v INT) EARLY BEYOND INTERVAL '1' DAY"
+TABLE = "CREATE TABLE t (v INT) USING parquet OPTIONS (path '/t')"
 FILES = "CREATE STREAM f (v INT) USING csv OPTIONS (path '/f')"
 REFUSED = [
     ("CREATE STREAM b (v ARRAY<INT> ASCENDING)", "R140", "no order that could be checked"),
@@ -93,6 +94,9 @@ REFUSED = [
         "R504",
         "a csv stream cannot be read in the script whose pump fills it",
     ),
+    (f"{TABLE}; CREATE VIEW z AS SELECT v FROM t; SELECT STREAM v FROM z", "R124", "a query over tables"),
+    (f"{TABLE}; CREATE STREAM t (v INT)", "R203", "t is a stream and a table"),
+    ("CREATE STREAM z (v INT); CREATE VIEW z AS SELECT STREAM v FROM a", "R203", "z is a stream and a view"),
     (f"{SORTED} AFTER ARRIVAL EARLY BEYOND INTERVAL '1' DAY AFTER ARRIVAL", "R101", "AFTER ARRIVAL is given twice"),
     (f"{SORTED.replace('FROM a', f'FROM {MADE}')} AFTER ARRIVAL", "R112", "AFTER ARRIVAL"),
     (f"{SORTED} RESYNC AFTER 0 ROWS", "R122", "RESYNC AFTER takes 1 to 1000 rows"),

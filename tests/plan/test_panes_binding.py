@@ -11,7 +11,7 @@ from rowtime.plan.bind.catalog import Catalog
 from rowtime.plan.program import Program, compile_script
 
 STREAM = (
-    "CREATE STREAM w (u TIMESTAMP) EVENT TIME (u);\n"
+    "CREATE STREAM permits (u TIMESTAMP) EVENT TIME (u);\n"
     "CREATE STREAM s (n INT, t TIMESTAMP, ms BIGINT, v STRING) EVENT TIME (t, LAG INTERVAL '1' MINUTE);\n"
 )
 COUNT = "SELECT STREAM COUNT(*) AS c FROM"
@@ -81,7 +81,7 @@ def test_passed_bounds_may_be_about_another_column() -> None:
 
 
 def test_after_a_delay_and_a_gate_the_event_time_is_that_of_sent_rows() -> None:
-    for call in ("DELAY(TABLE s, INTERVAL '1' HOUR)", "GATE(TABLE s, TABLE w)"):
+    for call in ("DELAY(TABLE s, INTERVAL '1' HOUR)", "GATE(TABLE s, TABLE permits)"):
         program = _program(f"{COUNT} STREAM({call}) AS x GROUP BY {HOUR} WITH UNBOUNDED STATE")
         (panes,) = (node for node in program.operators if isinstance(node, Panes))
         assert (panes.event.name, panes.event.lag, panes.event.gap) == ("query.event_time", 0, 0)
@@ -152,7 +152,7 @@ def test_repeated_fires_are_not_counted_twice(early: str, taken: str) -> None:
     ("query", "at"),
     [
         ("SELECT STREAM t, COUNT(*) OVER (ROWS 2 PRECEDING) AS c FROM s", "over"),
-        ("SELECT STREAM s.t FROM s OVER (RANGE INTERVAL '1' HOUR PRECEDING) JOIN w ON s.t = w.u", "join"),
+        ("SELECT STREAM s.t FROM s OVER (RANGE INTERVAL '1' HOUR PRECEDING) JOIN permits AS p ON s.t = p.u", "join"),
         ("SELECT STREAM t FROM s LIMIT 3", "limit"),
         ("SELECT STREAM t AS ROWTIME, t FROM s ORDER BY t WITHIN INTERVAL '1' MINUTE", "t-sort"),
         (
@@ -177,13 +177,13 @@ def test_the_hint_declares_a_lost_event_time_again(query: str, at: str) -> None:
     [
         ("R141", "SELECT STREAM n FROM STREAM(DELAY(TABLE s)) AS x", "STREAM(DELAY(TABLE s, INTERVAL '10' SECOND))"),
         ("R141", "SELECT STREAM n FROM STREAM(DELAY(TABLE s, INTERVAL '1' MONTH)) AS x", "cannot be called"),
-        ("R152", "SELECT STREAM n FROM STREAM(GATE(TABLE s, TABLE w)) AS x", "WITH UNBOUNDED STATE"),
+        ("R152", "SELECT STREAM n FROM STREAM(GATE(TABLE s, TABLE permits)) AS x", "WITH UNBOUNDED STATE"),
         ("R141", "SELECT STREAM n FROM STREAM(GATE(TABLE s)) AS x", "GATE(TABLE s, TABLE permits)"),
-        ("R103", "SELECT STREAM n FROM STREAM(GATE(TABLE s, TABLE w, many)) AS x", "no column many"),
+        ("R103", "SELECT STREAM n FROM STREAM(GATE(TABLE s, TABLE permits, many)) AS x", "no column many"),
         ("R103", "SELECT STREAM n FROM STREAM(GATE(TABLE s, TABLE nobody)) AS x", "nobody"),
         ("R170", f"SELECT STREAM COUNT(*) AS c FROM (SELECT STREAM n AS t FROM s) AS x GROUP BY {HOUR}",
          "the event time t ends at select query.x.select"),
-        ("R170", f"{COUNT} (SELECT STREAM t FROM s UNION ALL SELECT STREAM u AS t FROM w) AS x GROUP BY {HOUR}",
+        ("R170", f"{COUNT} (SELECT STREAM t FROM s UNION ALL SELECT STREAM u AS t FROM permits) AS x GROUP BY {HOUR}",
          "ends at union all query.x.union: input 2 has no event time"),
         ("R170", f"{COUNT} (SELECT STREAM t, ms FROM s UNION ALL SELECT STREAM ms, t FROM s) AS x GROUP BY {HOUR}",
          "the event times of its inputs differ: t (TIMESTAMP, column 1), t (TIMESTAMP, column 2)"),

@@ -231,7 +231,7 @@ class _Compiler:
             tuple(self.drops.streams),
             frozenset(self.take_over),
             tuple(explains),
-            _by_place(self.problems),
+            _by_place([*self.problems, *self.catalog.ambiguous()]),
             _by_place(self.sources.warnings),
             self.catalog,
             dropped_schemas=tuple(self.drops.schemas),

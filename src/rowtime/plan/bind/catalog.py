@@ -129,6 +129,18 @@ class Catalog:
         for table in self.tables.values():
             yield from table.options
 
+    def ambiguous(self) -> Iterator[Problem]:
+        """Yield a problem (R203) for each name that is two of stream, view and table of the script."""
+        streams = {*self.streams, *self.made} - self.stored
+        tables = self.tables.keys() - self.of_session.keys()
+        hint = "Choose another name for one of them."
+        for name in sorted((streams & self.views.keys()) | ((streams | self.views.keys()) & tables)):
+            other = self.tables.get(name) or self.views[name]
+            kinds = [
+                kind for kind, names in (("stream", streams), ("view", self.views), ("table", tables)) if name in names
+            ]
+            yield Problem("R203", f"{name} is a {' and a '.join(kinds)}", other.name.place, hint)
+
     def unknown_secrets(self, stream: StreamDef, place: Place) -> list[Problem]:
         """Return problems for the secrets that a stream of the home directory needs and nobody gives."""
         return unknown_secrets(stream.name, stream.options, place) if stream.name in self.stored else []

@@ -25,7 +25,7 @@ from rowtime.plan.bind.match_clause import MatchClause, ordered_input, refuse_ev
 from rowtime.plan.bind.panes import has_panes
 from rowtime.plan.bind.periods import Periods, split_off
 from rowtime.plan.bind.scope import From
-from rowtime.plan.bind.sources import Binder, BoundQuery
+from rowtime.plan.bind.sources import Binder, BoundQuery, full_name
 from rowtime.plan.bind.table_select import TableSelectBinder
 from rowtime.plan.bind.tables import Tables
 from rowtime.plan.bind.window_tables import WINDOW_TABLES, WindowTable
@@ -89,7 +89,8 @@ class FromClause:
         if isinstance(item, exp.Subquery) and item.meta.get("derived"):
             return TableSelectBinder(self.text, self.sources, self.name, item).bind()
         table = Tables(self.text, self.sources).static(item)
-        if table is not None and not isinstance(item, exp.Table) and not self.query.args.get("joins"):
+        named = isinstance(item, exp.Table) and full_name(item) not in self.sources.catalog.views
+        if table is not None and not named and not self.query.args.get("joins"):
             hint = "Join it with a stream, or use it in a sub-query of an expression."
             raise refuse_at(self.text, item, "R124", "a query over tables cannot be read as a stream", hint)
         if table is not None and self.query.args.get("joins"):
