@@ -179,7 +179,7 @@ def _look(files: Files) -> Iterator[Problem]:
 
 def _resumed(checkpoint: Checkpoint) -> None:
     plan, entry = checkpoint.plan, checkpoint.journal.last()
-    checkpoint.bind(plan or StoredPlan.made("", ()))
+    checkpoint.bind(plan or StoredPlan.of_operators("", ()))
     waiting(checkpoint.folder, entry or {})
     checkpoint.sweep(entry)
 

@@ -317,7 +317,7 @@ class Pipeline:
 
     def session(self, program: Program, place: Place | None = None) -> SparkSession:
         """Return the Spark session in which a program runs; it can read the checkpoint at ``place``."""
-        return self._sessions.made(program, self.home, place)
+        return self._sessions.session_for(program, self.home, place)
 
     def stages(self, program: Program, place: Checkpoint) -> dict[str, Stage]:
         """Return the sinks of a program, with what the checkpoint has staged for them."""

@@ -41,7 +41,7 @@ class Sessions:
             what = "conf has no effect here: it is for a session that rowtime makes, but you gave one"
             raise refuse("R542", what, "Leave one of the two out.")
 
-    def made(self, program: Program, home: Home, place: Place | None) -> SparkSession:
+    def session_for(self, program: Program, home: Home, place: Place | None) -> SparkSession:
         """Return the session in which a program runs; it can read the checkpoint at ``place``."""
         from rowtime.frames.queries import warm  # noqa: PLC0415 - as Spark
         from rowtime.runtime.given_functions import declare, take_functions  # noqa: PLC0415 - as Spark

@@ -86,7 +86,7 @@ def trace(
     place = Checkpoint(place_of(checkpoint))
     parts = recorded_by_tick(place)
     with tempfile.TemporaryDirectory(prefix="rowtime-trace-") as folder:
-        engine = replay(pipeline, place, Path(folder), lambda known: replace(known, sinks=(alone,)))
+        engine = replay(pipeline, place, Path(folder), lambda program: replace(program, sinks=(alone,)))
         taps = engine.tap = Taps(engine.spark, Path(folder) / "taps")
         wanted = Sought(alone, number, row)
         try:

@@ -53,7 +53,7 @@ def _exactly(problem: Problem, options: Mapping[str, object]) -> Problem:
         return problem
     given = [(f"--{name}", options.get(name)) for name in ("checkpoint", "home")]
     words = [str(file), *(word for name, value in given if value is not None for word in (name, str(value)))]
-    return replace(problem, hint=_OFFERED.sub(lambda found: f"{found[1]} {shlex.join(words)}", problem.hint))
+    return replace(problem, hint=_OFFERED.sub(lambda match: f"{match[1]} {shlex.join(words)}", problem.hint))
 
 
 def write_json(value: object, indent: int | None = 2) -> None:

@@ -98,7 +98,7 @@ def kept(stream: str, option: str, written: str) -> tuple[str, dict[str, str]]:
 
 def filled(text: str, variables: Mapping[str, str]) -> str:
     """Fill in those variables of a text that have a value."""
-    return VARIABLE.sub(lambda found: variables.get(found[1], found[0]), text)
+    return VARIABLE.sub(lambda match: variables.get(match[1], match[0]), text)
 
 
 def variables_in(text: str) -> list[str]:

@@ -25,18 +25,18 @@ Place = tuple[str, str]  # the name of a stream or table in the plan, and a colu
 class ColumnLineage:
     """The lineage of one plan; results are cached."""
 
-    _made: dict[Place, dict[Place, str]] = field(default_factory=dict)
+    _sources: dict[Place, dict[Place, str]] = field(default_factory=dict)
 
-    def made(self, node: Operator, column: str) -> Mapping[Place, str]:
+    def sources_of(self, node: Operator, column: str) -> Mapping[Place, str]:
         """Return the columns of streams and tables from which a column of an operator is made, and how."""
         key = (node.name, column)
-        if key not in self._made:
-            self._made[key] = {}
+        if key not in self._sources:
+            self._sources[key] = {}
             sources: dict[Place, str] = {}
             for place, how in self._below(node, column):
                 sources[place] = max(sources.get(place, IDENTITY), how, key=_RANKS.index)
-            self._made[key] = sources
-        return self._made[key]
+            self._sources[key] = sources
+        return self._sources[key]
 
     def _below(self, node: Operator, column: str) -> Iterator[tuple[Place, str]]:
         if not node.inputs:
@@ -46,7 +46,7 @@ class ColumnLineage:
             if source is None:
                 source = Derivation([name for name in child.readable() if not name.startswith("__")], TRANSFORMATION)
             for name in source.columns:
-                for place, how in self.made(child, name).items():
+                for place, how in self.sources_of(child, name).items():
                     yield place, max(how, source.how, key=_RANKS.index)
 
     def decides(self, node: Operator) -> Mapping[Place, frozenset[str]]:
@@ -57,7 +57,7 @@ class ColumnLineage:
                 decisive = above.decided_by(number)
                 names = columns_required_of(above, number, ()) if decisive is None else decisive
                 for name in {*names} & {*child.readable(), ROWTIME}:
-                    for place in self.made(child, name):
+                    for place in self.sources_of(child, name):
                         deciders.setdefault(place, set()).add(above.decides)
         return {place: frozenset(what) for place, what in deciders.items()}
 

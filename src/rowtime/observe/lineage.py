@@ -190,7 +190,7 @@ def _columns(node: Sink, lineage: ColumnLineage, places: Mapping[str, Dataset]) 
         how = [facets.Transformation(kind, subtype) for subtype in subtypes]
         return facets.InputField(*places[place[0]], place[1], how)
 
-    sources = {name: lineage.made(node, ROWTIME if name == node.rowtime else name) for name in node.columns}
+    sources = {name: lineage.sources_of(node, ROWTIME if name == node.rowtime else name) for name in node.columns}
     fields = {
         name: facets.Fields([field(place, "DIRECT", [how]) for place, how in sorted(of.items())])
         for name, of in sources.items()

@@ -111,7 +111,7 @@ class Program:
 
     def described(self) -> StoredPlan:
         """Return the plan as a checkpoint stores it."""
-        plan = StoredPlan.made(self.written, self.operators, self.values)
+        plan = StoredPlan.of_operators(self.written, self.operators, self.values)
         return replace(plan, orders=self.orders, stopped=tuple(sorted(self.stopped)))
 
 
@@ -202,7 +202,7 @@ class _Compiler:
 
     def program(self) -> Program:
         """Second round: bind pumps, queries and views."""
-        for stream in [*self.catalog.made]:
+        for stream in [*self.catalog.makers]:
             self._guard(partial(self.catalog.stream, stream))
         sinks = [
             sink

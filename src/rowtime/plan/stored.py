@@ -89,7 +89,7 @@ class StoredPlan:
     """True if the parts of its operators can be distinguished."""
 
     @classmethod
-    def made(cls, sql: str, operators: Iterable[Operator], values: Mapping[str, str]) -> Self:
+    def of_operators(cls, sql: str, operators: Iterable[Operator], values: Mapping[str, str]) -> Self:
         """Return the plan of a script."""
         return cls(sql, {node.name: stored(node) for node in operators}, values=values)
 

@@ -64,7 +64,7 @@ def made_later(catalog: Catalog, statement: CreateStream, define: Callable[[Crea
             stand_in(catalog, statement)
             raise
 
-    catalog.made[statement.name.text.lower()] = make
+    catalog.makers[statement.name.text.lower()] = make
 
 
 def _untyped(statement: CreateStream, columns: Sequence[Column]) -> Refused:

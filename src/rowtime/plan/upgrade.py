@@ -142,7 +142,7 @@ class _Matching:
 
         A merge that order checks need also orders the rows for the sink: it takes the rows that wait there.
         """
-        known = len(self.through)
+        count_before = len(self.through)
         for edge in self._edges:
             continued = self.continues.get(edge.node.name)
             before = f"{edge.pump}.sink.merge"
@@ -155,7 +155,7 @@ class _Matching:
                     self.through[node.name] = node.name if own else str(continued)
                 if before in self.taken:
                     self.sunk[node.name] = before
-        return len(self.through) > known
+        return len(self.through) > count_before
 
     def _pass_targets(self) -> bool:
         """Let pumps continue whose target has a changed declaration that fits the existing rows."""

@@ -51,10 +51,10 @@ class Presence:
         return Held(present, joined, left, {"first": first, "away": away, "spoke": last_active})
 
     def _silent(
-        self, node: Stream, part: Slice, known: tuple[Collection[str], Mapping[str, str], Mapping[str, int]], now: int
+        self, node: Stream, part: Slice, before: tuple[Collection[str], Mapping[str, str], Mapping[str, int]], now: int
     ) -> dict[str, str]:
         """Return the writers to set aside for silence; the last active writer of a stream never is."""
-        moved, away, last_active = known
+        moved, away, last_active = before
         for writer in part.end:
             if writer in moved or (node.name, writer) not in self._heard:
                 self._heard[node.name, writer] = now

@@ -74,7 +74,7 @@ def _of_sink(node: Sink, defined: StreamDef, choice: Choice, spark: SparkSession
     types = {name: type_of(as_read(kind)) for name, kind in defined.columns}
     required = [*defined.required, node.rowtime]
     try:
-        choice.made(spark, record_of(node, types), required, checks_of(defined))
+        choice.framing_for(spark, record_of(node, types), required, checks_of(defined))
     except Refused as refused:
         place = defined.places.get("")
         named = f"the stream {defined.name}: "

@@ -32,7 +32,7 @@ from rowtime.operators.rows.lifetimes import (
     advanced,
     both,
     derived,
-    made,
+    derived_columns,
     netted,
     revised,
 )
@@ -139,7 +139,7 @@ class AntiJoin(OfEvents):
         if span[1] < END:
             went.add(changes.where(f"{STOP} >= {END}L").select(*map(quoted, names), "__x", WEIGHT, DUE), None)
         went.forget(span[1], [*names, "__x"])
-        return changes.selectExpr(*map(quoted, names), *made("__x", STOP, WEIGHT))
+        return changes.selectExpr(*map(quoted, names), *derived_columns("__x", STOP, WEIGHT))
 
     def _pieces(self, tick: Tick, left: DataFrame, right: DataFrame | None, span: tuple[int, int]) -> DataFrame:
         """Return, for each left event that has not ended, the gaps between the right events that cover it."""
@@ -222,7 +222,9 @@ class SpeculativeAntiJoin(AntiJoin):
         covers = covers.selectExpr(*map(quoted, identity), "__rs", "__re", weight).where(f"{WEIGHT} IS NOT NULL")
         names = [quoted(name) for name in self.names[0]]
         pieces = gaps(covers, identity).selectExpr(*names, *VERSION, "__x", f"__rs AS {STOP}", WEIGHT)
-        return differences(pieces, self.names[0]).selectExpr(*names, *made("__x", STOP, WEIGHT, CHANGED_BY, MET))
+        return differences(pieces, self.names[0]).selectExpr(
+            *names, *derived_columns("__x", STOP, WEIGHT, CHANGED_BY, MET)
+        )
 
     def _met(self, tick: Tick, left: DataFrame, right: DataFrame) -> DataFrame:
         """Return the left events that right rows cover, with their times, weights and versions."""

@@ -21,8 +21,8 @@ from rowtime.operators.rows.lifetimes import (
     WeightedLog,
     advanced,
     derived,
+    derived_columns,
     due,
-    made,
     netted,
     refuse_endless,
     revised,
@@ -76,7 +76,7 @@ class Chop(Unary):
             gone = None if was is None else self._pieces(was, BEGINNING, before).where(f"{STOP} >= {END}L")
             tick.describe(self, "cut events into pieces")
             pieces = revised(tick, self, self._names, self._pieces(now, before, bound), gone)
-            result = pieces.selectExpr(*map(quoted, self._names), *made("__x", STOP, WEIGHT))
+            result = pieces.selectExpr(*map(quoted, self._names), *derived_columns("__x", STOP, WEIGHT))
         tick.remember(self, bound=bound)
         kept.forget(bound, [*self._names, "__ls", "__le"])
         return Delta(result, clocks)
@@ -129,5 +129,5 @@ class SpeculativeChop(Chop):
         first, last = (f"{at} - pmod({at} - {self.offset}L, {self.by}L)" for at in (BEGINS, f"({STOP} - 1)"))
         cuts = f"explode(sequence({first}, {last}, {self.by}L)) AS __k"
         rows = delta.rows.selectExpr(*names, f"{BEGINS} AS __ls", f"{STOP} AS __le", WEIGHT, CHANGED_BY, MET, cuts)
-        pieces = made("greatest(__ls, __k)", f"least(__le, __k + {self.by}L)", WEIGHT, CHANGED_BY, MET)
+        pieces = derived_columns("greatest(__ls, __k)", f"least(__le, __k + {self.by}L)", WEIGHT, CHANGED_BY, MET)
         return Delta(rows.selectExpr(*names, *pieces), clocks)

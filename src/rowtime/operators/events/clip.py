@@ -23,7 +23,17 @@ from rowtime.operators.contract.state import StateNote
 from rowtime.operators.contract.texts import passed
 from rowtime.operators.events.anti_join import SpeculativeAntiJoin
 from rowtime.operators.rows.conditions import holds
-from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, advanced, derived, due, made, netted, routed
+from rowtime.operators.rows.lifetimes import (
+    ALWAYS,
+    BEGINS,
+    WeightedLog,
+    advanced,
+    derived,
+    derived_columns,
+    due,
+    netted,
+    routed,
+)
 from rowtime.sql.generate import quoted, to_spark
 
 
@@ -143,7 +153,7 @@ class Clip(Binary):
         routes = {"merged": (0, [*names, STOP, WEIGHT, DUE]), "left": (1, [*names, "__le", WEIGHT, DUE])}
         merged = routed(tick, self, results.unionByName(gone), routes, None)["merged"]
         rows = merged if merged is not None else results.where("false")
-        return rows.selectExpr(*self._quoted, *made("__ls", STOP, WEIGHT))
+        return rows.selectExpr(*self._quoted, *derived_columns("__ls", STOP, WEIGHT))
 
     def _cut(self, tick: Tick, events: DataFrame, cuts: DataFrame | None, bound: int) -> DataFrame:
         """Return each event once, with ``__c``: the first start that cuts it, or NULL."""

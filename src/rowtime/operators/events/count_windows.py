@@ -38,7 +38,7 @@ from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.failing_events import changed, fitting, results, tried_groups
 from rowtime.operators.events.versions import BEFORE, as_of, versions_of
-from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, advanced, made, netted
+from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, advanced, derived_columns, netted
 
 LAST = f"max({START}) AS {LAST_START}"
 
@@ -137,7 +137,7 @@ class CountWindows(EventGroups):
 
     def _windows(self, tick: Tick, ranked: DataFrame) -> DataFrame:
         """Return the results of the windows that these starts end."""
-        times = made(LAST_START, f"{LAST_START} + 1")
+        times = derived_columns(LAST_START, f"{LAST_START} + 1")
         if tick.trying:
             return results(tick, self, self._each(ranked), [*self.key_names, FIRST_RANK], [LAST], times)
         return self.selected(self._windowed(ranked, self.key_names), times)

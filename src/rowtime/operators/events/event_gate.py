@@ -112,7 +112,7 @@ class EventGate:
 
     # -- the gate ---------------------------------------------------------------------
 
-    def made(
+    def events_of(
         self, tick: Tick, rows: DataFrame, judged: Mapping[str, Judged], count: int | None
     ) -> tuple[DataFrame | None, bool]:
         """Return the events of timed rows, and whether there are edges; count refused rows in the ledger."""

@@ -93,7 +93,7 @@ class EventStream(Stream):
             peeked = self._peeked_items(intake)
             items = collected_items(tick, self, rows, in_band=intake.in_band) if peeked is None else peeked
             judged = self.gate.judged(tick, items, intake, before, ordered=not self.batched)
-            events, edged = self.gate.made(tick, rows, judged, intake.count)
+            events, edged = self.gate.events_of(tick, rows, judged, intake.count)
             plain = not (edged or intake.in_band or intake.decodes or self.demands)
             peek = self._peek(intake.peek, judged) if plain and intake.peek is not None else None
             shown = {writer: verdict.judgement.mark.bound for writer, verdict in judged.items()}

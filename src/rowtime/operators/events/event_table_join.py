@@ -18,7 +18,7 @@ from rowtime.operators.events.failing_events import refuse_events
 from rowtime.operators.joins.table_join import TableJoin
 from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.conditions import holds, sorted_out
-from rowtime.operators.rows.lifetimes import BEGINS, derived, made
+from rowtime.operators.rows.lifetimes import BEGINS, derived, derived_columns
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class EventTableJoin(TableJoin):
         if delta.rows is None:
             return Delta(None, clocks)
         names = [quoted(name) for name in self.emits().names]
-        rows = delta.rows.selectExpr(*names, *made(BEGINS, STOP, WEIGHT, CHANGED_BY, MET))
+        rows = delta.rows.selectExpr(*names, *derived_columns(BEGINS, STOP, WEIGHT, CHANGED_BY, MET))
         return Delta(rows, clocks, delta.count)
 
     def _tried(self, tick: Tick, rows: DataFrame, table: DataFrame) -> DataFrame:

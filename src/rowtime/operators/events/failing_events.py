@@ -33,7 +33,7 @@ from rowtime.operators.contract import functions as F
 from rowtime.operators.events.versions import differences
 from rowtime.operators.groups.finished import in_words, query_text
 from rowtime.operators.rows.attempt import NamedSql, all_computed, judged
-from rowtime.operators.rows.lifetimes import instant, made
+from rowtime.operators.rows.lifetimes import derived_columns, instant
 from rowtime.operators.rows.partials import Accumulators
 from rowtime.sql.generate import to_spark
 
@@ -149,6 +149,6 @@ def changed(tick: Tick, node: EventGroups, results: DataFrame) -> DataFrame:
     """
     shown, broken = [item.column.name for item in node.items], [BROKEN] if BROKEN in results.columns else []
     changes = differences(results, [*shown, *broken]).selectExpr(
-        *node.item_names, *made("__x", STOP, WEIGHT, CHANGED_BY, MET), *broken
+        *node.item_names, *derived_columns("__x", STOP, WEIGHT, CHANGED_BY, MET), *broken
     )
     return refuse_events(tick, node, changes, numbered=True) if broken else changes

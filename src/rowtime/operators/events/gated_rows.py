@@ -71,7 +71,7 @@ class GatedRows(Unary):
     ) -> DataFrame | None:
         """Return the accepted ones of timed rows, as weighted rows; the bound rises to what they have shown."""
         judged = self.gate.judged(tick, items, intake, before)
-        events, _ = self.gate.made(tick, rows, judged, delta.count)
+        events, _ = self.gate.events_of(tick, rows, judged, delta.count)
         bound = tick.control(self).bound
         tick.remember(self, bound=max([bound, *(verdict.judgement.mark.bound for verdict in judged.values())]))
         return events

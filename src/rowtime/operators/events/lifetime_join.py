@@ -43,7 +43,17 @@ from rowtime.operators.joins.join_rows import beside
 from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.conditions import sorted_out
-from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, advanced, both, derived, due, made, netted
+from rowtime.operators.rows.lifetimes import (
+    BEGINS,
+    OVERLAPS,
+    WeightedLog,
+    advanced,
+    both,
+    derived,
+    derived_columns,
+    due,
+    netted,
+)
 from rowtime.operators.rows.select import Select
 from rowtime.sql.generate import quoted, to_spark
 
@@ -266,7 +276,7 @@ class LifetimeJoin(OfEvents):
         together = f"__ls < __re AND __rs < __le AND ({also})"
         names = [quoted(name) for side in self.names for name in side]
         change = ["greatest(__lq, __rq)", "greatest(__lc, __rc)"] if self.versioned else []
-        times = made("greatest(__ls, __rs)", "least(__le, __re)", "__ld * __rd", *change)
+        times = derived_columns("greatest(__ls, __rs)", "least(__le, __re)", "__ld * __rd", *change)
         if tick.trying:
             types = [kind for node in self.inputs for kind in tick.types(node)]
             equal, others = sorted_out(self.on, dict(zip((n for side in self.names for n in side), types, strict=True)))

@@ -27,7 +27,7 @@ from rowtime.operators.events.emit_tables import UTC, in_micros, in_utc
 from rowtime.operators.events.failing_events import refuse_events
 from rowtime.operators.over.over_rows import gathered
 from rowtime.operators.rows.attempt import judged
-from rowtime.operators.rows.lifetimes import made
+from rowtime.operators.rows.lifetimes import derived_columns
 from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
@@ -137,7 +137,9 @@ class LifetimePairs:
         if not tables:
             return Emitted(None, 0, tuple(final), None)
         names = [quoted(name) for side in self.node.names for name in side]
-        frames = (tick.frame(self.node, table).selectExpr(*names, *made(START, STOP, WEIGHT)) for table in tables)
+        frames = (
+            tick.frame(self.node, table).selectExpr(*names, *derived_columns(START, STOP, WEIGHT)) for table in tables
+        )
         rows = reduce(lambda one, other: one.unionByName(other), frames)
         if others and tick.trying:
             conditions = [(to_spark(part), to_rowtime(part)) for part in others]

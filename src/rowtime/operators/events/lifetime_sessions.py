@@ -36,7 +36,15 @@ from rowtime.operators.contract.state import Route, StateNote
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.failing_events import fitting, fitting_in_windows, results
 from rowtime.operators.rows.collations import grouped
-from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, OVERLAPS, WeightedLog, made, netted, refuse_endless
+from rowtime.operators.rows.lifetimes import (
+    ALWAYS,
+    BEGINS,
+    OVERLAPS,
+    WeightedLog,
+    derived_columns,
+    netted,
+    refuse_endless,
+)
 
 
 @dataclass(frozen=True)
@@ -210,7 +218,7 @@ class LifetimeSessions(EventGroups):
         each = fitting_in_windows(tick, self, each.drop(LOWEST, HIGHEST))
         each = each.selectExpr("*", f"explode(sequence(1L, {WEIGHT})) AS __i")
         groups = [*self.key_names, PART, WINDOW_END]
-        times = made(f"{WINDOW_END} - 1" if self.point else PART, WINDOW_END)
+        times = derived_columns(f"{WINDOW_END} - 1" if self.point else PART, WINDOW_END)
         if tick.trying:
             return results(tick, self, each, groups, [], times)
         return self.selected(self.aggregated(each, groups), times)

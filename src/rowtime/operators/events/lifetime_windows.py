@@ -20,7 +20,7 @@ from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.event_windows import clipped, first_start, in_windows, last_window
 from rowtime.operators.events.failing_events import fitting, fitting_in_windows, results
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
-from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, made, netted, refuse_endless
+from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, derived_columns, netted, refuse_endless
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class LifetimeWindows(EventGroups):
         each = each.selectExpr("*", f"explode(sequence(1L, {WEIGHT})) AS __i", *(key.sql for key in self.keys))
         groups, times = (
             [*self.key_names, WINDOW_END],
-            made(f"{WINDOW_END} - {1 if self.point else self.size}L", WINDOW_END),
+            derived_columns(f"{WINDOW_END} - {1 if self.point else self.size}L", WINDOW_END),
         )
         if tick.trying:
             return results(tick, self, each, groups, [], times)

@@ -19,7 +19,7 @@ from rowtime.core.time import END
 from rowtime.expr.conditions import col
 from rowtime.operators.contract import Delta, Operator, Shape, Tick, Unary, UpTo, passed, quoted
 from rowtime.operators.contract.state import StateNote
-from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, derived, made, netted
+from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, derived, derived_columns, netted
 from rowtime.operators.rows.select import Item, Select
 from rowtime.sql.generate import to_spark
 
@@ -91,7 +91,7 @@ class PeriodFilter(Unary):
         kept.forget(bound, self._identity)
         control = tick.remember(self, oldest=self._oldest(kept, bound))
         names = [quoted(name) for name in self.emits().names]
-        out = None if rows is None else rows.selectExpr(*names, *made(BEGINS, STOP, WEIGHT))
+        out = None if rows is None else rows.selectExpr(*names, *derived_columns(BEGINS, STOP, WEIGHT))
         return Delta(out, self.promises([delta.clocks], control))
 
     def _oldest(self, kept: WeightedLog, bound: int) -> int:

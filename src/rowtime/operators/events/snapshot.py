@@ -25,7 +25,7 @@ from rowtime.operators.events.running_sums import RunningSums
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
 from rowtime.operators.groups.finished import in_words
 from rowtime.operators.rows.collations import grouped, grouped_as_they_are, in_bytes
-from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, instant, made, netted
+from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, derived_columns, instant, netted
 from rowtime.sql.generate import to_spark
 
 AHEAD, ENDED, OPENED, CLOSED, LEFT_OUT = range(5)
@@ -168,8 +168,8 @@ class Snapshot(EventGroups):
         ]
         events = reduce(lambda one, other: one.unionByName(other), rows) if rows else None
         final = () if adopted is None else tuple(written["complete"])
-        known = sum(segment.rows for files in unpublished.values() for segment in files)
-        return None if events is None else self._results(tick, events, running), final, known
+        row_count = sum(segment.rows for files in unpublished.values() for segment in files)
+        return None if events is None else self._results(tick, events, running), final, row_count
 
     def _with_ended(self, changes: DataFrame, running: RunningSums, adopted: Mapping[str, str]) -> DataFrame:
         """Return changes in which snapshots that have ended also have the columns of the adopted file."""
@@ -225,8 +225,8 @@ class Snapshot(EventGroups):
         rows = rows.selectExpr("*", *sums.finals(trying=tick.trying))
         if tick.trying:
             beyond = [(condition, in_words(call)) for condition, call in sums.beyond()]
-            return refused(tick, self, tried(self, rows, beyond), made(SNAPSHOT_AT, STOP, WEIGHT))
-        return self.selected(rows, made(SNAPSHOT_AT, STOP, WEIGHT))
+            return refused(tick, self, tried(self, rows, beyond), derived_columns(SNAPSHOT_AT, STOP, WEIGHT))
+        return self.selected(rows, derived_columns(SNAPSHOT_AT, STOP, WEIGHT))
 
 
 SUMS = (exp.Count, exp.Sum, exp.Avg)

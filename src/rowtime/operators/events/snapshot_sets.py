@@ -22,7 +22,7 @@ from rowtime.operators.events.event_windows import in_snapshots
 from rowtime.operators.events.failing_events import exact_groups, fitting, refused, tried
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
 from rowtime.operators.groups.finished import in_words
-from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, advanced, due, made, netted, revised
+from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, advanced, derived_columns, due, netted, revised
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class SnapshotSets(EventGroups):
             going.add(changes.where(f"{STOP} >= {END}L").select(*self._values, "__x", WEIGHT, DUE), None)
         if tick.trying:
             beyond = [(f"{BAD} = {n}", in_words(call)) for n, call in enumerate(self._calls)]
-            return refused(tick, self, tried(self, changes, beyond), made("__x", STOP, WEIGHT))
-        return self.selected(changes, made("__x", STOP, WEIGHT))
+            return refused(tick, self, tried(self, changes, beyond), derived_columns("__x", STOP, WEIGHT))
+        return self.selected(changes, derived_columns("__x", STOP, WEIGHT))
 
     def _since(self, events: DataFrame, open_: DataFrame) -> DataFrame:
         """Return events from the start of their group's last snapshot on: the event that began it may be dropped."""

@@ -17,7 +17,17 @@ from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.versions import BEFORE, as_of, differences, versions_of
-from rowtime.operators.rows.lifetimes import BEGINS, TOUCHES, WeightedLog, advanced, derived, due, made, netted, revised
+from rowtime.operators.rows.lifetimes import (
+    BEGINS,
+    TOUCHES,
+    WeightedLog,
+    advanced,
+    derived,
+    derived_columns,
+    due,
+    netted,
+    revised,
+)
 
 
 @dataclass(frozen=True)
@@ -80,7 +90,7 @@ class Stitch(Unary):
         changes = revised(tick, self, self._names, self._stitched(parts, bound), gone)
         if bound < END:
             going.add(changes.where(f"{STOP} >= {END}L").selectExpr(*self._quoted, "__x", WEIGHT, DUE), None)
-        return changes.selectExpr(*self._quoted, *made("__x", STOP, WEIGHT))
+        return changes.selectExpr(*self._quoted, *derived_columns("__x", STOP, WEIGHT))
 
     def _stitched(self, parts: DataFrame, bound: int) -> DataFrame:
         whole = runs(parts, self._names)
@@ -158,7 +168,9 @@ class SpeculativeStitch(Stitch):
         results = (
             runs(alive, [*self._names, *VERSION]).withColumnRenamed(PIECE_END, STOP).selectExpr("*", f"1L AS {WEIGHT}")
         )
-        return differences(results, self._names).selectExpr(*self._quoted, *made("__x", STOP, WEIGHT, CHANGED_BY, MET))
+        return differences(results, self._names).selectExpr(
+            *self._quoted, *derived_columns("__x", STOP, WEIGHT, CHANGED_BY, MET)
+        )
 
 
 def runs(parts: DataFrame, by: Sequence[str]) -> DataFrame:

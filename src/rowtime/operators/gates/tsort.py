@@ -256,11 +256,11 @@ class TSort(Unary):
         # back; its rows below it are late. It comes before the items of other writers in this tick, as in the stream:
         # these may be in this tick or in the next one.
         control = tick.control(self)
-        known, floors = control.known, {**control.floors}
-        if not isinstance(known, Mapping):  # before the first tick, and after one of an older version
-            known = dict.fromkeys(clocks if known is None else known, control.clock)
-        now = max(control.clock, least(at for writer, at in known.items() if writer in clocks))
+        clocks_known, floors = control.known, {**control.floors}
+        if not isinstance(clocks_known, Mapping):  # before the first tick, and after one of an older version
+            clocks_known = dict.fromkeys(clocks if clocks_known is None else clocks_known, control.clock)
+        now = max(control.clock, least(at for writer, at in clocks_known.items() if writer in clocks))
         for writer in clocks:
-            if writer not in known:
+            if writer not in clocks_known:
                 floors[writer] = max(now, floors.get(writer, BEGINNING))
         tick.remember(self, floors=floors, clock=now if now < END else control.clock)

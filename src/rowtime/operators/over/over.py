@@ -231,7 +231,7 @@ class Over(Unary):
     # -- rows of the tick ---------------------------------------------------------------
 
     @cached_property
-    def made(self) -> dict[str, exp.Expr]:
+    def values(self) -> dict[str, exp.Expr]:
         """Return keys and arguments by their names in the computation."""
         arguments = {to_spark(call.argument): call.argument for call in self.calls}
         keys = {key.column.name: key.expression for key in self.keys}
@@ -241,12 +241,12 @@ class Over(Unary):
     def _given(self) -> dict[str, str]:
         """Return the values that are passed columns already: name in the computation -> column."""
         passed = {} if self.closers else {quoted(name): name for name in self.passed}
-        texts = {name: to_spark(value) for name, value in self.made.items()}
+        texts = {name: to_spark(value) for name, value in self.values.items()}
         return {name: passed[text] for name, text in texts.items() if text in passed}
 
     def _computed_values(self, collated: frozenset[str]) -> dict[str, exp.Expr]:
         """Return the values to compute besides the passed columns."""
-        wanted = {n: value for n, value in self.made.items() if n not in self._given or n in collated}
+        wanted = {n: value for n, value in self.values.items() if n not in self._given or n in collated}
         return {n: value for n, value in wanted.items() if to_spark(value) != ONE}
 
     def _read(
@@ -271,7 +271,7 @@ class Over(Unary):
 
     def _completed(self, rows: pa.Table, arguments: Mapping[str, exp.Expr]) -> pa.Table:
         """Return the rows with columns that exist under other names, and values that are computed here."""
-        for name in self.made:
+        for name in self.values:
             if name in arguments:
                 continue
             if name in self._given:

@@ -43,11 +43,11 @@ def type_calls(tick: Tick, node: Over, rows: DataFrame) -> OverControl:
         if not takes(call.function, kind):
             what = f"{node.name}: {to_rowtime(call.typed)} over a window does not take {kind.upper()}"
             raise refuse("R107", what, "Cast the argument, for example to DOUBLE or DECIMAL(18, 2).")
-    schema = rows.selectExpr(*(f"{to_spark(value)} AS {name}" for name, value in node.made.items())).schema
+    schema = rows.selectExpr(*(f"{to_spark(value)} AS {name}" for name, value in node.values.items())).schema
     collated = [field.name for field in schema if has_collation(field.dataType)]
     for name in collated:
         if schema[name].dataType.typeName() != "string":
-            what = f"{node.name}: {to_rowtime(node.made[name])} holds text with a collation inside of another value"
+            what = f"{node.name}: {to_rowtime(node.values[name])} holds text with a collation inside of another value"
             raise refuse("R107", what, "Use the text itself, or give it the collation UTF8_BINARY.")
     plain = (isinstance(call.function, Count | Distinct | Extreme | Nth) for call in node.calls)
     # The kernel gives the same type as Spark.

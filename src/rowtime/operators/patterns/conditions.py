@@ -106,7 +106,7 @@ class Built:
     tester: Tester
 
     @cached_property
-    def made(self) -> Conditions:
+    def for_matcher(self) -> Conditions:
         """Return the conditions in the matcher's form."""
         of_rows: dict[int, Flags] = {}
         of_paths: dict[int, list[Condition]] = {}

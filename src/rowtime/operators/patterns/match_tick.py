@@ -39,12 +39,12 @@ class MatchTick:
     node: Match
     memory: Memory
     tester: Tester
-    made: list[pa.Table] = field(default_factory=list)
+    tables: list[pa.Table] = field(default_factory=list)
 
     @property
     def count(self) -> int:
         """Return the number of output rows."""
-        return sum(table.num_rows for table in self.made)
+        return sum(table.num_rows for table in self.tables)
 
     def at(self, fresh: pa.Table | None, clock: int) -> None:
         """Process new rows at a bound; without rows, only what the bound decides."""
@@ -84,7 +84,9 @@ class MatchTick:
         covered = self._covered(laid, matches)
         out = going_out(node.machine, matches, node.rows, self._unmatched(laid, matches, begin))
         if len(out.row):
-            self.made.append(self._table(laid, out, Reader(node.machine, node.numbers, matches, out, values, ordinals)))
+            self.tables.append(
+                self._table(laid, out, Reader(node.machine, node.numbers, matches, out, values, ordinals))
+            )
         counts = numbers + np.bincount(partition, minlength=len(rows.begins))
         self.memory.keep(laid, Stand(matches, counts, covered), clock, turn)
 
@@ -93,7 +95,7 @@ class MatchTick:
         node = self.node
         try:
             try:
-                return matches(node.clause, laid.rows, built.made, begin)
+                return matches(node.clause, laid.rows, built.for_matcher, begin)
             except (RowtimeError, TooManyPaths, Overflow):
                 raise
             except Exception:  # noqa: BLE001 - of any expression; the start that is reached reports it
@@ -108,7 +110,7 @@ class MatchTick:
 
     def _in_turn(self, laid: Laid, built: Built, begin: Ints) -> Matches:
         try:
-            return matches(replace(self.node.clause, in_turn=True), laid.rows, built.made, begin)
+            return matches(replace(self.node.clause, in_turn=True), laid.rows, built.for_matcher, begin)
         except (RowtimeError, TooManyPaths, Overflow):
             raise
         except Exception as wrong:
@@ -163,9 +165,9 @@ class MatchTick:
 
     def rows(self) -> DataFrame | None:
         """Return the output rows, with Spark's types."""
-        if not self.made:
+        if not self.tables:
             return None
-        node, types, table = self.node, self.tick.control(self.node).types, pa.concat_tables(self.made)
+        node, types, table = self.node, self.tick.control(self.node).types, pa.concat_tables(self.tables)
         shape, named = node.emits(), []
         for slot in node.slots:
             name = slot.column.name

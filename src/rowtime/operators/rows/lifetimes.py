@@ -50,7 +50,7 @@ def derived(shape: Shape) -> Shape:
     return replace(shape, order=(ROWTIME, STOP), extra=EVENT, placed=False, single=True, lasts=0)
 
 
-def made(start: str, end: str, weight: str = "1L", version: str = "0L", met: str = "0L") -> list[str]:
+def derived_columns(start: str, end: str, weight: str = "1L", version: str = "0L", met: str = "0L") -> list[str]:
     """Return the hidden columns of a derived event; times are BIGINT expressions.
 
     ``version`` and ``met``: of the change that it comes with, if changes are numbered (`Versions`).

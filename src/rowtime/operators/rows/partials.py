@@ -189,8 +189,8 @@ def _type_of(rows: DataFrame, text: str) -> str:
             return "double"
         mean = _type_of(rows, "avg" + total.removeprefix("sum"))
         return mean if mean == "double" else kind
-    known = rows.type_of(text) if is_local(rows) else None
-    return known or typed(rows).groupBy().agg(F.expr(text)).schema[0].dataType.simpleString()
+    local_type = rows.type_of(text) if is_local(rows) else None
+    return local_type or typed(rows).groupBy().agg(F.expr(text)).schema[0].dataType.simpleString()
 
 
 def _cast(text: str, kind: str | None) -> str:

@@ -66,7 +66,7 @@ class Catalog:
     python: dict[str, tuple[Callable[..., Any], str]] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     stored: set[str] = field(default_factory=set)
-    made: dict[str, Callable[[], None]] = field(default_factory=dict)
+    makers: dict[str, Callable[[], None]] = field(default_factory=dict)
     """Functions that define streams with the columns of a query, when one is first used."""
     session: Callable[[str], CreateTable | None] | None = None
     of_session: dict[str, CreateTable] = field(default_factory=dict)
@@ -82,8 +82,8 @@ class Catalog:
     def stream(self, name: str) -> StreamDef | None:
         """Return a stream of the script or of the home directory."""
         key = name.lower()
-        if key in self.made:
-            self.made.pop(key)()
+        if key in self.makers:
+            self.makers.pop(key)()
         if key not in self.streams and key not in self.dropped and self.home is not None:
             stored = self.home.definition(key)
             if stored is not None:
@@ -94,12 +94,12 @@ class Catalog:
     def names(self) -> list[str]:
         """Return every name that can follow FROM."""
         stored = set(self.home.names()) if self.home is not None else set()
-        return sorted({*self.streams, *self.made, *self.views, *self.tables, *(stored - self.dropped)})
+        return sorted({*self.streams, *self.makers, *self.views, *self.tables, *(stored - self.dropped)})
 
     def drop(self, name: str) -> None:
         """Forget a stream of the script or of the home directory."""
         self.streams.pop(name, None)
-        self.made.pop(name, None)
+        self.makers.pop(name, None)
         self.dropped.add(name)
 
     def unknown(self, name: str, place: Place) -> Problem:

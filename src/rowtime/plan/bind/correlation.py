@@ -312,11 +312,11 @@ def with_inputs(node: exp.Expr, name: Callable[[exp.Column], str]) -> exp.Expr:
     return expression
 
 
-def placed(made: exp.Expr, origin: exp.Expr) -> exp.Expr:
+def placed(node: exp.Expr, origin: exp.Expr) -> exp.Expr:
     """Return a node with the place of another one."""
     meta = next((part.meta for part in origin.walk() if part.meta.get("start") is not None), {})
-    made.meta.update({key: meta[key] for key in ("line", "col", "start", "end") if key in meta})
-    return made
+    node.meta.update({key: meta[key] for key in ("line", "col", "start", "end") if key in meta})
+    return node
 
 
 def _columns(node: exp.Expr) -> list[exp.Column]:

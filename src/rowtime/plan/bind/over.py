@@ -100,7 +100,7 @@ class Windowing:
         columns = [self._column(want, keys, order, fact if len(wants.wants) == 1 else UNKNOWN) for want in wants.wants]
         value = wants.value(*(col(column.name) for column in columns))
         if isinstance(value, exp.Column):
-            self.scope.made[value.name] = fact
+            self.scope.facts_of_windows[value.name] = fact
         return value
 
     def _bound(self, part: exp.Expr, node: exp.Window) -> exp.Expr:
@@ -147,17 +147,17 @@ class Windowing:
             frame.by_range and frame.lower is not None,
             "" if measured is None else to_spark(measured),
         )
-        known = (place, frame, want.function, to_spark(want.argument))
-        if known not in self._columns:
+        identity = (place, frame, want.function, to_spark(want.argument))
+        if identity not in self._columns:
             name = f"{WINDOW_VALUE}{len(self._columns)}"
-            self._columns[known] = Column(name, fact=fact)
+            self._columns[identity] = Column(name, fact=fact)
             mark = ""
             if fact.order.direction > 0:
                 mark = self._fresh(name.removeprefix("__"))
                 self.scope.windows.lineage[name] = mark_of(mark)
             shared = self._shared.setdefault(place, _Shared(keys, measured))
-            shared.calls.append(Call(self._columns[known], want.function, want.argument, frame, want.typed, mark))
-        return self._columns[known]
+            shared.calls.append(Call(self._columns[identity], want.function, want.argument, frame, want.typed, mark))
+        return self._columns[identity]
 
     def build(self, sources: Sources, source: Operator, name: str, used: set[str]) -> Operator:
         """Return the operators on their input, which pass through its columns in ``used``."""

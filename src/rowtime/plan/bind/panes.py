@@ -60,11 +60,11 @@ class PaneGrouping(Grouping):
         given = self.query.args.get("emit_every")
         every = None if given is None else max(1, micros(self.scope, given, "EMIT EVERY"))
 
-        def made(name: str, source: Operator) -> Operator:
+        def grouped(name: str, source: Operator) -> Operator:
             self._refuse_again(panes[0], source)
             return Panes(name, source, *settings, changes=changes, every=every)
 
-        return made
+        return grouped
 
     def _refuse_again(self, node: nodes.Panes, source: Operator) -> None:
         """Refuse to count the fires of a pane that fires again. Raises ``Refused`` (R170)."""

@@ -87,7 +87,7 @@ class Scope:
     windows: Windows = field(default_factory=Windows)
     over: Callable[[exp.Window], exp.Expr] | None = None
     """Returns the replacement of a call with OVER; ``None`` if none is possible."""
-    made: dict[str, Fact] = field(default_factory=dict)
+    facts_of_windows: dict[str, Fact] = field(default_factory=dict)
     """Facts about the columns of these calls."""
     lifetimes: bool = False
     """Whether LIFETIME is possible here."""
@@ -137,7 +137,7 @@ class Scope:
     @property
     def facts(self) -> dict[str, Fact]:
         """Return the facts about the values of each column; the rowtime ascends."""
-        return {**self._given, **self.made}
+        return {**self._given, **self.facts_of_windows}
 
     @cached_property
     def _given(self) -> dict[str, Fact]:
@@ -267,12 +267,12 @@ class Scope:
         name, table = column.name, column.text("table")
         inputs = self._inputs(table)
         if not inputs:
-            known = [source.alias for source in self.source.shown]
-            self.refuse("R103", f"there is no stream {table} here", column, suggestion(table, known))
+            aliases = [source.alias for source in self.source.shown]
+            self.refuse("R103", f"there is no stream {table} here", column, suggestion(table, aliases))
             return column
         if name.lower() == "rowtime":
             return self._rowtime(inputs[0], column)
-        merged = [value for known, value in self.source.merged.items() if known.lower() == name.lower()]
+        merged = [value for aliases, value in self.source.merged.items() if aliases.lower() == name.lower()]
         if merged and not table:
             return merged[0].copy()
         matches = [(source.alias, c) for source in inputs for n, c in source.columns if n.lower() == name.lower()]

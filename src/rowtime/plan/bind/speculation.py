@@ -72,7 +72,7 @@ class _Speculation:
     name: str
     leaves: tuple[Operator, ...]
     inner: frozenset[str]
-    made: dict[str, Operator] = field(default_factory=dict)
+    versioned: dict[str, Operator] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         changes = [EmitChanges(self._fresh("changes"), leaf, CHANGED) for leaf in self.leaves]
@@ -87,9 +87,9 @@ class _Speculation:
 
     def versions(self, node: Operator) -> Operator:
         """Return the operator that does the same as ``node``, on versions."""
-        if node.name not in self.made:
-            self.made[node.name] = self._versions(node)
-        return self.made[node.name]
+        if node.name not in self.versioned:
+            self.versioned[node.name] = self._versions(node)
+        return self.versioned[node.name]
 
     def _versions(self, node: Operator) -> Operator:
         if node in self.leaves:

@@ -39,7 +39,7 @@ class File:
     def __init__(self, descriptor: Any, proto: Any) -> None:
         self.package = str(proto.package)
         self.indexes = dict(_indexes(proto.message_type, self.package))
-        self._descriptor, self._made = descriptor, dict[str, Message]()
+        self._descriptor, self._messages = descriptor, dict[str, Message]()
 
     def find(self, name: str) -> str:
         """Return the full name of a message, given with or without its package; the first one by default."""
@@ -63,13 +63,13 @@ class File:
         from google.protobuf import descriptor_pb2  # noqa: PLC0415 - an extra
 
         full = descriptor.full_name
-        if full not in self._made:
+        if full not in self._messages:
             proto = descriptor_pb2.DescriptorProto()
             descriptor.CopyToProto(proto)
             reserved = tuple((part.start, part.end) for part in proto.reserved_range)
-            message = self._made[full] = Message(full, form=_FORMS.get(full, Form.STRUCT), reserved=reserved)
+            message = self._messages[full] = Message(full, form=_FORMS.get(full, Form.STRUCT), reserved=reserved)
             message.fields.extend(self._field(part, entry=_is_entry(descriptor)) for part in descriptor.fields)
-        return self._made[full]
+        return self._messages[full]
 
     def _field(self, field: Any, *, entry: bool) -> Field:
         kind = _KINDS[field.type]

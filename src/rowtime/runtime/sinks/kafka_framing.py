@@ -125,7 +125,7 @@ class Choice:
             raise Unreadable(f"it is one of {schema.kind}")
         return {} if self.kind == JSON else types_of(spark, framed(schema))
 
-    def made(
+    def framing_for(
         self,
         spark: SparkSession,
         columns: StructType,
@@ -206,7 +206,7 @@ class Choice:
             stored = json.loads(file.read_text())
             if stored["of"] == key:
                 return Framing(stored["id"], stored["schema"], stored["types"], self.kind)
-        framing = self.made(spark, columns)
+        framing = self.framing_for(spark, columns)
         assert isinstance(framing, Framing)
         make_folder(folder)
         content = {"of": key, "id": framing.number, "schema": framing.schema, "types": dict(framing.types)}

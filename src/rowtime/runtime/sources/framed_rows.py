@@ -174,13 +174,13 @@ def _record_sql(reading: Reading, declared: Declared) -> str:
     if declared.envelope:
         faults.append(f"coalesce(NOT {field_of(record, OPERATION)} {NAMED}, TRUE)")
     for number, (name, wanted) in enumerate(columns):
-        found, path = types.get(name), field_of(record, name)
-        if found is None:
+        known_kind, path = types.get(name), field_of(record, name)
+        if known_kind is None:
             value = f"CAST(NULL AS {wanted})"
         elif name == rowtime and wanted.strip().upper() == "TIMESTAMP":
             value = f"timestamp_micros({micros})"
         else:
-            value = converted(path, found, wanted)
+            value = converted(path, known_kind, wanted)
             if value.startswith("try_cast"):
                 faults.append(f"({path} IS NOT NULL AND {value} IS NULL)")
         values.append(f"'c{number}', CAST({value} AS {wanted})")
