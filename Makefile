@@ -57,12 +57,12 @@ wheel: env ## build the wheel, install it in a new environment, and run transcri
 		wheel-venv/bin/rowtime test ../tests/transcripts/sqlstream ../tests/transcripts/*.yaml
 	@$(WITH_JAVA) scripts/first_hour.sh $(WHEEL_VENV)/bin
 
-lint: env ## run every linter, the type checker and the checks of sizes, import circles and switches over operators
+lint: env ## run every linter, the type checker and the checks of sizes, names, import circles and switches over operators
 	@failed=; \
 	for check in "ruff check" "ruff format --check" mypy lint-imports \
 		"lint-imports --config scripts/import_circles.toml" "python scripts/check_sizes.py" \
 		"python scripts/check_operators.py" \
-		"python scripts/check_columns.py"; do \
+		"python scripts/check_columns.py" "python scripts/check_names.py"; do \
 		echo "== $$check"; \
 		$(BIN)/$$check || failed="$$failed, $$check"; \
 	done; \

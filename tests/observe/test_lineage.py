@@ -49,7 +49,7 @@ def made(query: str) -> dict[str, dict[tuple[str, str], str]]:
 
 def of_sink(sink: Sink) -> dict[str, dict[tuple[str, str], str]]:
     found = ColumnLineage()
-    return {name: dict(found.made(sink, ROWTIME if name == sink.rowtime else name)) for name in sink.columns}
+    return {name: dict(found.sources_of(sink, ROWTIME if name == sink.rowtime else name)) for name in sink.columns}
 
 
 def test_columns_of_a_group_are_made_from_keys_and_aggregated_columns() -> None:

@@ -97,35 +97,39 @@ def _text(kind: exp.DataType) -> str:
 
 
 def _may(given: exp.DataType, target: exp.DataType) -> bool:
-    one, other = given.this, target.this
-    if _is_number(one) and _is_number(other):
+    kind, target_kind = given.this, target.this
+    if _is_number(kind) and _is_number(target_kind):
         return True
-    if other in _TEXTS:
-        return one not in (_D.ARRAY, _D.MAP, _D.STRUCT)
-    if one in _DATES:
-        return other in _DATES
-    if isinstance(one, exp.Interval) or isinstance(other, exp.Interval):
-        return isinstance(one, exp.Interval) and isinstance(other, exp.Interval) and _months(one) == _months(other)
-    if one is other and one in (_D.ARRAY, _D.MAP, _D.STRUCT):
+    if target_kind in _TEXTS:
+        return kind not in (_D.ARRAY, _D.MAP, _D.STRUCT)
+    if kind in _DATES:
+        return target_kind in _DATES
+    if isinstance(kind, exp.Interval) or isinstance(target_kind, exp.Interval):
+        return (
+            isinstance(kind, exp.Interval)
+            and isinstance(target_kind, exp.Interval)
+            and _months(kind) == _months(target_kind)
+        )
+    if kind is target_kind and kind in (_D.ARRAY, _D.MAP, _D.STRUCT):
         parts = _parts(given), _parts(target)
         return len(parts[0]) == len(parts[1]) and all(starmap(_may, zip(*parts, strict=True)))
-    return bool(one == other)
+    return bool(kind == target_kind)
 
 
 def _fits(given: exp.DataType, target: exp.DataType) -> bool:
     """Return True if a cast that is allowed never fails."""
-    one, other = given.this, target.this
-    if other in (_D.VARCHAR, _D.CHAR):
-        length = _numbers(given)[:1] if one in (_D.VARCHAR, _D.CHAR) else []
+    kind, target_kind = given.this, target.this
+    if target_kind in (_D.VARCHAR, _D.CHAR):
+        length = _numbers(given)[:1] if kind in (_D.VARCHAR, _D.CHAR) else []
         return bool(length) and length[0] <= (_numbers(target) or [0])[0]
-    if one in (_D.ARRAY, _D.MAP, _D.STRUCT) and one is other:
+    if kind in (_D.ARRAY, _D.MAP, _D.STRUCT) and kind is target_kind:
         return all(starmap(_fits, zip(_parts(given), _parts(target), strict=True)))
-    if other is _D.TEXT or other in _FLOATING:
+    if target_kind is _D.TEXT or target_kind in _FLOATING:
         return True
-    if _is_number(one):
-        return one not in _FLOATING and _digits_fit(given, target)
+    if _is_number(kind):
+        return kind not in _FLOATING and _digits_fit(given, target)
     days = (_D.DATE, _D.TIMESTAMPNTZ, _D.TIMESTAMPTZ, _D.TIMESTAMPLTZ)
-    return bool(one == other) or (one in days and other in days)
+    return bool(kind == target_kind) or (kind in days and target_kind in days)
 
 
 def _digits_fit(given: exp.DataType, target: exp.DataType) -> bool:

@@ -346,9 +346,9 @@ class LocalFrame(Rows):
         if len(mine) != len(self.fields) or mine != {name: kind for name, (_, kind) in theirs.items()}:
             return None
         listed = ", ".join(called(f"c{theirs[name][0]}", n) for n, name in enumerate(mine))
-        one, two = self.query, other.query
-        sql = f"SELECT * FROM {one} UNION ALL SELECT {listed} FROM {two}"  # noqa: S608 - names of ours
-        return LocalFrame(self._session, self.fields, one.over(sql, two))
+        upper, lower = self.query, other.query
+        sql = f"SELECT * FROM {upper} UNION ALL SELECT {listed} FROM {lower}"  # noqa: S608 - names of ours
+        return LocalFrame(self._session, self.fields, upper.over(sql, lower))
 
     def _beside(self, other: LocalFrame) -> LocalFrame:
         """Add the columns of another frame that it lacks, as NULL."""

@@ -311,8 +311,8 @@ def _positive_remainder(node: exp.Expr, scope: Scope) -> Value:
     if not of.whole or n <= 0:
         raise Untranslated("pmod")
     kind = wider(of.type, by.type)
-    one, other = cast(of, kind).sql, cast(by, kind).sql
-    return Value(f"((({one} % {other}) + {other}) % {other})", kind)
+    dividend, divisor = cast(of, kind).sql, cast(by, kind).sql
+    return Value(f"((({dividend} % {divisor}) + {divisor}) % {divisor})", kind)
 
 
 SCALARS: Final[Mapping[type | str, Rule]] = {

@@ -149,9 +149,9 @@ def folded(parts: Parts, frames: Frames, combine: Combine, empty: Sequence[float
             _widen(ending, beginning, 2 ** (k - 2), combine)
         chosen = turn[done : done + count]
         done += count
-        one, other = left[chosen], right[chosen]
-        first = tuple(part[one] for part in ending)
-        combined = combine(first, tuple(part[other] for part in beginning)) if k else first
+        ending_rows, beginning_rows = left[chosen], right[chosen]
+        first = tuple(part[ending_rows] for part in ending)
+        combined = combine(first, tuple(part[beginning_rows] for part in beginning)) if k else first
         for into, part in zip(results, combined, strict=True):
             into[some[chosen]] = part
     return results

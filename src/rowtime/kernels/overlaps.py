@@ -34,8 +34,12 @@ def numbered(left: Sequence[pa.ChunkedArray], right: Sequence[pa.ChunkedArray]) 
     """
     rows = len(left[0]) + len(right[0])
     numbers, complete = np.zeros(rows, np.int64), np.ones(rows, bool)
-    for one, other in zip(left, right, strict=True):
-        encoded = pa.chunked_array([*one.chunks, *other.chunks], one.type).dictionary_encode().combine_chunks()
+    for left_column, right_column in zip(left, right, strict=True):
+        encoded = (
+            pa.chunked_array([*left_column.chunks, *right_column.chunks], left_column.type)
+            .dictionary_encode()
+            .combine_chunks()
+        )
         codes = np.asarray(pc.fill_null(encoded.indices, -1)).astype(np.int64)
         complete &= codes >= 0
         numbers = numbers * (len(encoded.dictionary) + 1) + codes

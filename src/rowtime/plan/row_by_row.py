@@ -165,9 +165,8 @@ def _put_in(text: str, expressions: Mapping[str, str]) -> str:
 def same_columns(before: Sequence[tuple[str, str, str]], after: Sequence[tuple[str, str, str]]) -> bool:
     """Return True if columns have the same names and types; an unknown type needs the same expression."""
     return len(before) == len(after) and all(
-        one[0] == other[0]
-        and (same_type(one[1], other[1]) if one[1] and other[1] else bool(one[2]) and one[2] == other[2])
-        for one, other in zip(before, after, strict=True)
+        was[0] == now[0] and (same_type(was[1], now[1]) if was[1] and now[1] else bool(was[2]) and was[2] == now[2])
+        for was, now in zip(before, after, strict=True)
     )
 
 

@@ -31,8 +31,8 @@ def compared(predicate: exp.Expr, ends: Callable[[exp.Expr], tuple[exp.Expr, exp
         "EQUALS": (same(start, other_start), same(end, other_end)),
     }
     if predicate.args["how"] in both:
-        one, other = both[predicate.args["how"]]
-        return exp.And(this=one, expression=other)
+        lower, upper = both[predicate.args["how"]]
+        return exp.And(this=lower, expression=upper)
     single = {
         "PRECEDES": less(end, other_start),
         "SUCCEEDS": less(other_end, start),

@@ -72,8 +72,8 @@ class _Loader(Safe):
 
 
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in found if not tag.endswith(("timestamp", "bool"))]
-    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(("timestamp", "bool"))]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _BOOLEANS = {"true": True, "false": False, "True": True, "False": False}
 

@@ -14,7 +14,7 @@ import numpy as np
 from rowtime.core.time import END
 from rowtime.kernels.frames import Flags, Ints, ranges
 from rowtime.kernels.matching.automaton import Automaton
-from rowtime.kernels.matching.paths import EXCEEDED, FOUND, NONE, Outcome, Paths
+from rowtime.kernels.matching.paths import EXCEEDED, MATCHED, NONE, Outcome, Paths
 from rowtime.kernels.matching.rows import Conditions, Rows
 
 AT_ONCE: Final = 4_096
@@ -133,7 +133,7 @@ class _Search:
         if not count:
             return
         then, waits = self._then(outcome)
-        decided = ((outcome.what == NONE) | (outcome.what == FOUND)) & ~waits
+        decided = ((outcome.what == NONE) | (outcome.what == MATCHED)) & ~waits
         reached = self.reached[self.rows.partition[starts]]
         jump = np.where(decided & (then < reached), np.searchsorted(starts, then), count)
         inside = jump < count
@@ -149,7 +149,7 @@ class _Search:
             raise TooManyPaths(int(starts[exceeded].min()))
         self.next[todo] = np.where(decided[last], np.maximum(then[last], self.reached[todo]), starts[last])
         self.stands[todo] = ~decided[last]
-        used = turn[decided[turn] & (outcome.what[turn] == FOUND)]
+        used = turn[decided[turn] & (outcome.what[turn] == MATCHED)]
         lengths = outcome.length[used]
         self.parts.append((starts[used], lengths, outcome.states[ranges(outcome.offset[used], lengths)]))
         self.share = self.share * 2 if len(turn) > _USEFUL * count else max(AT_ONCE, self.share // 4)
@@ -158,7 +158,7 @@ class _Search:
         """Return where each start skips to, and which wait for rows that their measures read."""
         starts, length, skip = outcome.starts, np.maximum(outcome.length, 0), self.clause.skip
         then = starts + 1
-        some = outcome.what == FOUND
+        some = outcome.what == MATCHED
         if skip == "past":
             then = np.where(some, starts + np.maximum(length, 1), then)
         elif skip in ("first", "last"):
@@ -172,7 +172,7 @@ class _Search:
             then[some] = starts[some] + hits[place[some]] - outcome.offset[:-1][some]
         partition = self.rows.partition[starts]
         last = starts + np.maximum(length - 1, 0) + self.clause.behind
-        waits = (outcome.what == FOUND) & ~self.rows.over[partition] & (last >= self.rows.ends[partition])
+        waits = (outcome.what == MATCHED) & ~self.rows.over[partition] & (last >= self.rows.ends[partition])
         return then, waits
 
     # -- rows that may still be emitted ---------------------------------------------------------

@@ -24,12 +24,12 @@ from rowtime.kernels.window_functions import Table
 MOST_PATHS: Final = 1_000
 """Of one start, after any of its rows."""
 
-NONE, FOUND, OPEN, EXCEEDED = range(4)
+NONE, MATCHED, OPEN, EXCEEDED = range(4)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of each start: ``what`` (`NONE`, `FOUND`, `OPEN`, `EXCEEDED`), and its match, or the best so far.
+    """The outcome of each start: ``what`` (`NONE`, `MATCHED`, `OPEN`, `EXCEEDED`), and its match, or the best so far.
 
     ``length``: the rows of this match; -1 for none. ``least`` (µs): no present row with which its match may end is
     below it; END if there is none. ``states``: those of the rows of all matches, one match after the other, from
@@ -120,7 +120,7 @@ class _Run:
                 self._take(step)
             step += 1
         matched = self.length >= 0
-        self.what[(self.what == NONE) & matched] = FOUND
+        self.what[(self.what == NONE) & matched] = MATCHED
         ends = self.rows.times[self.starts + np.maximum(self.length - 1, 0)]
         self.least = np.where(matched, np.minimum(self.least, ends), self.least)
         self.least[self.what == EXCEEDED] = self.rows.times[self.starts[self.what == EXCEEDED]]

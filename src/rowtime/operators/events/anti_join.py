@@ -84,9 +84,9 @@ class AntiJoin(OfEvents):
         pairs: list[tuple[str, str]] = []
         for part in conjuncts(self.on):
             sides = (part.left.unnest(), part.right.unnest()) if isinstance(part, exp.EQ) else ()
-            for one, other in (sides, sides[::-1]) if sides else ():
-                if isinstance(one, exp.Column) and one.name in left and isinstance(other, exp.Column):
-                    pairs += [(quoted(one.name), quoted(right[other.name]))] if other.name in right else []
+            for own, cover in (sides, sides[::-1]) if sides else ():
+                if isinstance(own, exp.Column) and own.name in left and isinstance(cover, exp.Column):
+                    pairs += [(quoted(own.name), quoted(right[cover.name]))] if cover.name in right else []
         return tuple(pairs)
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:

@@ -66,11 +66,11 @@ class LifetimePairs:
         equal, others = [], []
         for part in conjuncts(self.node.on):
             sides = (part.this.name, part.expression.name) if _equates(part) else ("", "")
-            one, other = sides if sides[0] in places[0] else sides[::-1]
-            kind = places[0].get(one, "").upper()
+            left, right = sides if sides[0] in places[0] else sides[::-1]
+            kind = places[0].get(left, "").upper()
             plain = kind.startswith(_KEYS) and "COLLATE" not in kind  # can be compared by its bytes
-            if plain and kind == places[1].get(other, "").upper():
-                equal.append((one, other))
+            if plain and kind == places[1].get(right, "").upper():
+                equal.append((left, right))
             else:
                 others.append(part)
         return equal, others

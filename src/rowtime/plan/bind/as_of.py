@@ -162,15 +162,17 @@ class AsOf:
         return copied
 
     def _alike(self, left: exp.Expr, right: exp.Expr, at: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
-        one, other = (
+        left_type, right_type = (
             exp.DataType.build(self._type(n, value, at), dialect=Rowtime) for n, value in enumerate((left, right))
         )
-        if one != other and one.this in _WHOLE and other.this in _WHOLE:
-            one = other = exp.DataType.build("BIGINT", dialect=Rowtime)
-        if one != other:
-            hint = f"Cast one of them: CAST(… AS {one.sql('spark')})."
-            raise self._refused(f"the keys have the types {one.sql('spark')} and {other.sql('spark')}", at, hint)
-        return exp.cast(left, one), exp.cast(right, one)
+        if left_type != right_type and left_type.this in _WHOLE and right_type.this in _WHOLE:
+            left_type = right_type = exp.DataType.build("BIGINT", dialect=Rowtime)
+        if left_type != right_type:
+            hint = f"Cast one of them: CAST(… AS {left_type.sql('spark')})."
+            raise self._refused(
+                f"the keys have the types {left_type.sql('spark')} and {right_type.sql('spark')}", at, hint
+            )
+        return exp.cast(left, left_type), exp.cast(right, left_type)
 
     def _type(self, side: int, value: exp.Expr, at: exp.Expr) -> str:
         """Return the type of a value of an input; for an empty input it must be known before the first row."""

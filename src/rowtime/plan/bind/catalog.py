@@ -131,7 +131,7 @@ class Catalog:
 
     def ambiguous(self) -> Iterator[Problem]:
         """Yield a problem (R203) for each name that is two of stream, view and table of the script."""
-        streams = {*self.streams, *self.made} - self.stored
+        streams = {*self.streams, *self.makers} - self.stored
         tables = self.tables.keys() - self.of_session.keys()
         hint = "Choose another name for one of them."
         for name in sorted((streams & self.views.keys()) | ((streams | self.views.keys()) & tables)):

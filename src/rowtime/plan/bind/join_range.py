@@ -149,12 +149,15 @@ def _limits(part: exp.Expr, by_rowtime: Mapping[str, Input], right: str) -> tupl
     """Return the limits that a comparison gives right - left: low, high, and whether it says nothing else."""
     if not isinstance(part, exp.GTE | exp.GT | exp.LTE | exp.LT | exp.EQ):
         return None
-    one, other = _linear(part.this), _linear(part.expression)
-    if one is None or other is None:
+    left_terms, right_terms = _linear(part.this), _linear(part.expression)
+    if left_terms is None or right_terms is None:
         return None
-    terms = {name: one[0].get(name, 0) - other[0].get(name, 0) for name in one[0].keys() | other[0].keys()}
+    terms = {
+        name: left_terms[0].get(name, 0) - right_terms[0].get(name, 0)
+        for name in left_terms[0].keys() | right_terms[0].keys()
+    }
     terms = {name: times for name, times in terms.items() if times}
-    by = other[1] - one[1]  # rewrites the comparison as: terms against by
+    by = right_terms[1] - left_terms[1]  # rewrites the comparison as: terms against by
     [left] = [name for name in terms if name != right] if len(terms) == 2 else [""]  # noqa: PLR2004
     sign = terms.get(right, 0)
     if left not in by_rowtime or abs(sign) != 1 or terms[left] != -sign:
@@ -180,12 +183,15 @@ def _linear(node: exp.Expr) -> tuple[dict[str, int], int] | None:
         return None if length is None else ({}, length)
     if not isinstance(node, exp.Add | exp.Sub):
         return None
-    one, other = _linear(node.this), _linear(node.expression)
-    if one is None or other is None:
+    left_terms, right_terms = _linear(node.this), _linear(node.expression)
+    if left_terms is None or right_terms is None:
         return None
     sign = 1 if isinstance(node, exp.Add) else -1
-    terms = {name: one[0].get(name, 0) + sign * other[0].get(name, 0) for name in one[0].keys() | other[0].keys()}
-    return terms, one[1] + sign * other[1]
+    terms = {
+        name: left_terms[0].get(name, 0) + sign * right_terms[0].get(name, 0)
+        for name in left_terms[0].keys() | right_terms[0].keys()
+    }
+    return terms, left_terms[1] + sign * right_terms[1]
 
 
 def window_of(text: str, query: exp.Select, item: exp.Expr) -> int | None:

@@ -173,8 +173,8 @@ class LifetimeJoins:
         kept: int,
     ) -> Operator:
         """Return the events of one side while they have no pair, with NULL in the columns of the other side."""
-        one, other = sides[kept].node, sides[1 - kept].node
-        anti = AntiJoin(self._fresh("anti"), one, other, (names[kept], names[1 - kept]), on)
+        kept_side, lost_side = sides[kept].node, sides[1 - kept].node
+        anti = AntiJoin(self._fresh("anti"), kept_side, lost_side, (names[kept], names[1 - kept]), on)
         own = set(names[kept])
         items = (Item(c, col(c.name)) if c.name in own else Item(c, null_of(c.type)) for c in joined.emits().columns)
         return Select(self._fresh("unmatched"), anti, tuple(items))

@@ -56,16 +56,22 @@ def fits(given: str, kind: str) -> bool:
     """Return True if a field's values may fit a column's type; parts of nested ones must always fit."""
     if same_type(given, kind) or not (is_nested(given) or is_nested(kind)):
         return same_type(given, kind) or may_assign(given, kind) is True
-    one, other = type_of(given), type_of(kind)
-    return one is not None and other is not None and _inside("x", one, other, 0) is not None
+    given_type, declared_type = type_of(given), type_of(kind)
+    return (
+        given_type is not None and declared_type is not None and _inside("x", given_type, declared_type, 0) is not None
+    )
 
 
 def converted(path: str, given: str, kind: str) -> str:
     """Return SQL: the value of a field as the declared type, NULL if it does not fit; struct fields by name."""
     if same_type(given, kind):
         return path
-    one, other = type_of(given), type_of(kind)
-    cast = _inside(path, one, other, 0) if is_nested(kind) and one is not None and other is not None else None
+    given_type, declared_type = type_of(given), type_of(kind)
+    cast = (
+        _inside(path, given_type, declared_type, 0)
+        if is_nested(kind) and given_type is not None and declared_type is not None
+        else None
+    )
     return f"try_cast({path} AS {kind})" if cast is None else cast
 
 
@@ -75,10 +81,14 @@ def _inside(path: str, given: exp.DataType, kind: exp.DataType, depth: int) -> s
         return _fields(path, given, kind, depth)
     if given.this is kind.this and kind.this in _PARTS:
         return _elements(path, given, kind, depth)
-    one, other = _text(given), _text(kind)
-    if same_type(one, other):
+    given_text, declared_text = _text(given), _text(kind)
+    if same_type(given_text, declared_text):
         return path
-    return f"CAST({path} AS {other})" if not is_nested(other) and always_fits(one, other) else None
+    return (
+        f"CAST({path} AS {declared_text})"
+        if not is_nested(declared_text) and always_fits(given_text, declared_text)
+        else None
+    )
 
 
 def _fields(path: str, given: exp.DataType, kind: exp.DataType, depth: int) -> str | None:

@@ -175,26 +175,33 @@ def _takes(kind: str, given: str) -> bool:
     """Return whether a field accepts every value of a column; struct members by name."""
     if not is_nested(kind) and not is_nested(given):
         return always_fits(kind, given)
-    one, other = type_of(kind), type_of(given)
-    return one is not None and other is not None and _has_members(one, other) and fits(kind, given)
+    column_type, field_type = type_of(kind), type_of(given)
+    return (
+        column_type is not None
+        and field_type is not None
+        and _has_members(column_type, field_type)
+        and fits(kind, given)
+    )
 
 
-def _has_members(one: exp.DataType, other: exp.DataType) -> bool:
+def _has_members(column_type: exp.DataType, field_type: exp.DataType) -> bool:
     """Return whether all members of a struct are in another one, also nested ones."""
-    if one.this is not other.this:
+    if column_type.this is not field_type.this:
         return False
-    if one.this is exp.DType.STRUCT:
-        kinds = {part.name: part.args["kind"] for part in other.expressions}
+    if column_type.this is exp.DType.STRUCT:
+        kinds = {part.name: part.args["kind"] for part in field_type.expressions}
         return all(
             part.name in kinds and _has_members_if_nested(part.args["kind"], kinds[part.name])
-            for part in one.expressions
+            for part in column_type.expressions
         )
-    return all(_has_members_if_nested(*pair) for pair in zip(one.expressions, other.expressions, strict=False))
+    return all(
+        _has_members_if_nested(*pair) for pair in zip(column_type.expressions, field_type.expressions, strict=False)
+    )
 
 
-def _has_members_if_nested(one: exp.DataType, other: exp.DataType) -> bool:
+def _has_members_if_nested(column_type: exp.DataType, field_type: exp.DataType) -> bool:
     nested = (exp.DType.ARRAY, exp.DType.MAP, exp.DType.STRUCT)
-    return one.this not in nested or _has_members(one, other)
+    return column_type.this not in nested or _has_members(column_type, field_type)
 
 
 def _unwritten(field: Field, above: tuple[str, ...] = ()) -> Iterator[str]:
