@@ -108,3 +108,39 @@ def test_a_text_is_translated_once_for_the_same_columns(monkeypatch: pytest.Monk
 
 def _never(text: str) -> Any:
     raise AssertionError(text)
+
+
+FAR = pa.table({"c0": pa.array([0, 2**62, -(2**62), 253402300799999999, None, 2**62 - 1], pa.int64())})
+TIMES = ["make_timestamp(c0)", "make_timestamp(least(c0, CAST(253402300799999999 AS BIGINT)))"]
+
+
+@pytest.mark.parametrize("sql", TIMES)
+def test_numbers_as_times_need_no_query(sql: str) -> None:
+    for table in (FAR, FAR.slice(1), FAR.slice(4, 1), FAR.slice(0, 0)):
+        found = selected(table, [sql])
+        assert found is not None
+        assert found.equals(Query(f"SELECT {sql} AS c0 FROM t", {"t": table}).rows())
+
+
+@pytest.mark.parametrize("sql", TIMES)
+def test_numbers_that_may_be_no_times_need_a_query(sql: str) -> None:
+    far = [-(2**62) - 1, *([2**62 + 1] if "least" not in sql else [])]
+    for value in far:
+        assert selected(pa.table({"c0": pa.array([value, 1], pa.int64())}), [sql]) is None
+
+
+KNOWN = pa.table({"c0": pa.array([1, 2], pa.int64()), "c1": pa.array([None, 3], pa.int64())})
+
+
+@pytest.mark.parametrize("sql", ["coalesce(c0, c1)", "coalesce(c0, greatest(c1, CAST(5 AS BIGINT)))"])
+def test_the_first_of_some_values_needs_no_query_if_it_is_always_known(sql: str) -> None:
+    found = selected(KNOWN, [sql])
+    assert found is not None
+    assert found.equals(Query(f"SELECT {sql} AS c0 FROM t", {"t": KNOWN}).rows())
+
+
+@pytest.mark.parametrize(
+    "sql", ["coalesce(c1, c0)", "coalesce(c0, c1) + coalesce(c0, c1)", "coalesce(c0, length(')')) + length('(')"]
+)
+def test_other_values_that_may_be_unknown_need_a_query(sql: str) -> None:
+    assert selected(KNOWN, [sql]) is None

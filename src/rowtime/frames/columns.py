@@ -17,10 +17,13 @@ import pyarrow.compute as pc
 _COLUMN: Final = re.compile(r"c(\d+)")
 _MICROS: Final = re.compile(r"epoch_us\(c(\d+)\)")
 _NUMBER: Final = re.compile(r"CAST\((-?\d{1,19}) AS (BIGINT|INTEGER)\)")
-_NUMBER_BESIDE: Final = re.compile(r"CASE WHEN c(\d+) IS NOT NULL THEN (CAST\(.*\)) END")
+_NUMBER_BESIDE: Final = re.compile(r"CASE WHEN c(\d+) IS NOT NULL THEN xor\((CAST\(.*\)), 0\) END")
+_FIRST_KNOWN: Final = re.compile(r"coalesce\(c(\d+), ")
+_TIME: Final = re.compile(r"make_timestamp\((?:c(\d+)|least\(c(\d+), CAST\((\d{1,18}) AS BIGINT\)\))\)")
 _TEXT: Final = re.compile(r"'([^']*)'")
 _SORTED: Final = frozenset({"bigint", "int", "smallint", "tinyint", "string", "timestamp", "date", "boolean"})
 _BEYOND: Final = {"BIGINT": 2**63, "INTEGER": 2**31}
+_TIMES: Final = 2**62  # µs from 1970 in both directions, which both can hold
 _WIDTH: Final = {"BIGINT": pa.int64(), "INTEGER": pa.int32()}
 
 
@@ -51,12 +54,43 @@ def places_in(table: pa.Table, kinds: Mapping[int, str]) -> pa.Array | None:
 def _column(table: pa.Table, text: str) -> pa.Array | pa.ChunkedArray | None:
     if match := _COLUMN.fullmatch(text):
         return table.column(int(match[1]))
+    if (match := _FIRST_KNOWN.match(text)) and not table.column(int(match[1])).null_count and _is_one_call(text):
+        return table.column(int(match[1]))
+    if match := _TIME.fullmatch(text):
+        return _instants(table.column(int(match[1] or match[2])), None if match[3] is None else int(match[3]))
+    if (match := _MICROS.fullmatch(text)) and table.column(int(match[1])).type == pa.timestamp("us"):
+        return table.column(int(match[1])).cast(pa.int64())
+    return _constant(table, text)
+
+
+def _is_one_call(text: str) -> bool:
+    """Return True if the first parenthesis closes at the end of the text."""
+    depth = 0
+    for n, sign in enumerate(text):
+        depth += (sign == "(") - (sign == ")")
+        if sign in "'\"" or (sign == ")" and not depth):
+            return n == len(text) - 1 and sign == ")"
+    return False
+
+
+def _constant(table: pa.Table, text: str) -> pa.Array | None:
     if (match := _NUMBER.fullmatch(text)) and abs(int(match[1])) < _BEYOND[match[2]]:
         return pa.repeat(pa.scalar(int(match[1]), _WIDTH[match[2]]), table.num_rows)
     if (match := _NUMBER_BESIDE.fullmatch(text)) and not table.column(int(match[1])).null_count:
-        return _column(table, match[2])
+        return _constant(table, match[2])
     if match := _TEXT.fullmatch(text):
         return pa.repeat(match[1], table.num_rows)
-    if (match := _MICROS.fullmatch(text)) and table.column(int(match[1])).type == pa.timestamp("us"):
-        return table.column(int(match[1])).cast(pa.int64())
     return None
+
+
+def _instants(micros: pa.ChunkedArray, most: int | None) -> pa.ChunkedArray | None:
+    """Return numbers as times, and those above a limit as the limit; ``None`` if some may not be times in DuckDB."""
+    if micros.type != pa.int64():
+        return None
+    edges = pc.min_max(micros)
+    low, high = edges["min"].as_py(), edges["max"].as_py()
+    if low is not None and (low < -_TIMES or (most is None and high > _TIMES)):
+        return None
+    if most is not None and (high is None or high > most or micros.null_count):
+        micros = pc.min_element_wise(micros, pa.scalar(most, pa.int64()))  # the least of NULL and a number is that
+    return micros.cast(pa.timestamp("us"))

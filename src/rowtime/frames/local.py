@@ -17,8 +17,8 @@ import pyarrow as pa
 from rowtime.frames.columns import places_in, selected
 from rowtime.frames.kinds import DECIMAL, PLAIN, arrow_of, holds, spark_type, sql_type
 from rowtime.frames.queries import FEW_ROWS, Query, TooMany, all_of, as_columns, called
-from rowtime.frames.tables import Column
-from rowtime.frames.translated import Item, item, order, parsed, scope_of, tested
+from rowtime.frames.tables import Column, stacked
+from rowtime.frames.translated import Item, group_key, item, order, parsed, scope_of, scope_of_fields, tested
 from rowtime.frames.values import Scope, Value
 from rowtime.frames.words import Untranslated
 from rowtime.kernels.frames import Ints
@@ -84,9 +84,7 @@ class LocalFrame(Rows):
     @cached_property
     def scope(self) -> Scope:
         """Return the scope for expressions over the rows; a duplicate name is not in it."""
-        names = [name.lower() for name in self.columns]
-        columns = ((name, Value(f"c{n}", self.fields[n][1])) for n, name in enumerate(names) if names.count(name) == 1)
-        return scope_of(dict(columns))
+        return scope_of_fields(self.fields)
 
     def can(self, *texts: str) -> bool:
         """Return True if expressions over the rows can be computed here."""
@@ -177,7 +175,7 @@ class LocalFrame(Rows):
     def grouped(self, keys: Sequence[str], aggregates: Sequence[str]) -> LocalFrame | None:
         """Return groups by columns, with aggregates ``call AS name``; ``None`` if Spark has to make them."""
         try:
-            named = [_one_zero(item(_attribute(key), self.scope)) for key in keys]
+            named = [group_key(item(_attribute(key), self.scope)) for key in keys]
             items = [*named, *(item(text, self.scope) for text in aggregates)]
             if any(entry.value.type == "float" for entry in items):  # intermediate precision affects their sums
                 return None
@@ -345,6 +343,11 @@ class LocalFrame(Rows):
         mine = {name.lower(): kind for name, kind in self.fields}
         if len(mine) != len(self.fields) or mine != {name: kind for name, (_, kind) in theirs.items()}:
             return None
+        both = self._rows, other._rows
+        if isinstance(both[0], pa.Table) and isinstance(both[1], pa.Table):
+            rows = stacked(both[0], both[1], [theirs[name][0] for name in mine])
+            if rows is not None:
+                return LocalFrame(self._session, self.fields, rows)
         listed = ", ".join(called(f"c{theirs[name][0]}", n) for n, name in enumerate(mine))
         upper, lower = self.query, other.query
         sql = f"SELECT * FROM {upper} UNION ALL SELECT {listed} FROM {lower}"  # noqa: S608 - names of ours
@@ -375,16 +378,6 @@ def joined(rows: DataFrame, others: DataFrame, test: str, how: str) -> DataFrame
 
     local: DataFrame | None = rows.joined(others, test, how) if is_local(rows) and is_local(others) else None
     return rows.join(others, F.expr(test), how) if local is None else local
-
-
-def _one_zero(key: Item) -> Item:
-    """Return a group key in which both zeros are the positive one, as in Spark."""
-    of = key.value
-    return (
-        key
-        if of.type != "double"
-        else Item(key.name, Value(f"CASE WHEN {of.sql} = 0 THEN 0 ELSE {of.sql} END", of.type))
-    )
 
 
 def _attribute(name: str) -> str:

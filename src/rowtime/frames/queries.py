@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from rowtime.frames.kinds import without_zones
+from rowtime.frames.prepared import Statements
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,6 +34,7 @@ NEEDED: Final = ("expression_rewriter", "filter_pullup", "filter_pushdown")
 _NUMBERS: Final = count()
 _THREAD: Final = local()
 _OPEN: Final[dict[tuple[int, bool], duckdb.DuckDBPyConnection]] = {}  # by thread, and whether it handles few rows
+_PREPARED: Final[dict[int, Statements]] = {}
 COMPUTING: Final[set[int]] = set()
 """The threads that are running a query."""
 
@@ -78,18 +80,27 @@ class Query:
 
         few = self.sized <= FEW_ROWS
         connection, began = _connection(few=few), time.perf_counter_ns()
-        for name, table in self.tables.items():
-            connection.register(name, table)
         COMPUTING.add(get_ident())
         try:
-            return _few_rows(connection, self.sql) if few else connection.sql(self.sql).to_arrow_table()
+            prepared = _statements().begun(self.sql, self.tables) if few else None
+            if prepared is not None:
+                with prepared as sql:
+                    return _few_rows(connection, sql)
+            return self._unprepared(connection, few=few)
         except duckdb.Error as wrong:
             raise Uncomputed(str(wrong)) from wrong
         finally:
-            for name in self.tables:
-                connection.unregister(name)
             COMPUTING.discard(get_ident())
             _spans().append((began, time.perf_counter_ns()))
+
+    def _unprepared(self, connection: duckdb.DuckDBPyConnection, *, few: bool) -> pa.Table:
+        for name, table in self.tables.items():
+            connection.register(name, table)
+        try:
+            return _few_rows(connection, self.sql) if few else connection.sql(self.sql).to_arrow_table()
+        finally:
+            for name in self.tables:
+                connection.unregister(name)
 
 
 def warm() -> None:
@@ -155,6 +166,14 @@ def _plan_quickly(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(f"SET disabled_optimizers = '{','.join(name for name in names if name not in NEEDED)}'")
 
 
+def _statements() -> Statements:
+    """Return the prepared statements of this thread's connection for few rows."""
+    known = _PREPARED.get(get_ident())
+    if known is None:
+        known = _PREPARED[get_ident()] = Statements(_connection(few=True))
+    return known
+
+
 def _connection(*, few: bool) -> duckdb.DuckDBPyConnection:
     """Return this thread's connection for few or many rows; connections of threads that have ended are closed."""
     connection = _OPEN.get((get_ident(), few))
@@ -174,4 +193,5 @@ def close(but: Collection[int | None] = ()) -> None:
     """Close the connections of all threads but some: one that is open when Python exits makes the process abort."""
     for thread, few in [*_OPEN]:
         if thread not in but:
+            _PREPARED.pop(thread, None)
             _OPEN.pop((thread, few)).close()

@@ -9,6 +9,7 @@ from typing import Final
 from sqlglot import exp
 
 from rowtime.frames.kinds import DECIMAL, PLAIN, TIMES, WHOLE, decimal, fields_of, sql_type, struct_text, type_of
+from rowtime.frames.prepared import PASSED
 from rowtime.frames.values import (
     DIGITS,
     NUMBER,
@@ -295,7 +296,7 @@ def _passed(node: exp.Expr, scope: Scope) -> Value:
     if inner.name.lower() != "pmod" or constant(inner.expressions[1]) != 1:
         raise Untranslated("get")
     number, column = scope.value(of.expressions[0]), scope.value(inner.expressions[0])
-    return Value(f"CASE WHEN {column.sql} IS NOT NULL THEN {number.sql} END", number.type)
+    return Value(f"CASE WHEN {column.sql} IS NOT NULL THEN {PASSED.format(number.sql)} END", number.type)
 
 
 def _timestamp_micros(node: exp.Expr, scope: Scope) -> Value:

@@ -21,6 +21,13 @@ def put_together(fields: Sequence[Column], tables: Sequence[pa.Table]) -> pa.Tab
     return whole.select([name for name, _ in fields])
 
 
+def stacked(one: pa.Table, other: pa.Table, order: Sequence[int]) -> pa.Table | None:
+    """Return the rows of both; ``order``: the columns of the other by place. ``None`` if Arrow types differ."""
+    columns = [other.column(place) for place in order]
+    added = pa.Table.from_arrays(columns, names=one.column_names)
+    return pa.concat_tables([one, added]) if one.schema.types == added.schema.types else None
+
+
 def has(table: pa.Table, fields: Sequence[Column]) -> bool:
     """Return True if a table has these columns with the values that Spark would read."""
     present = {field.name: field.type for field in table.schema}

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from sqlglot import exp
 
 from rowtime.frames.kinds import DECIMAL, PLAIN, WHOLE, decimal, sql_type
 from rowtime.frames.words import Untranslated
+
+T = TypeVar("T")
+TEXTS: Final = 4096  # that a scope remembers
 
 DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}  # as in Spark
 WIDTH: Final = {name: n for n, name in enumerate(WHOLE)}
@@ -74,11 +76,16 @@ class Scope:
 
     columns: Mapping[str, Value]
     rules: Mapping[type | str, Rule] = field(repr=False)
+    _known: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False, compare=False)
 
-    @cached_property
-    def key(self) -> Key:
-        """Return the columns as a value that is compared quickly."""
-        return tuple((name, of.sql, of.type) for name, of in self.columns.items())
+    def remembered(self, key: tuple[str, str], make: Callable[[], T]) -> T:
+        """Return what was made for a kind of text and a text, or make it."""
+        value: T | None = self._known.get(key)
+        if value is None:
+            if len(self._known) > TEXTS:
+                self._known.clear()
+            value = self._known[key] = make()
+        return value
 
     def value(self, node: exp.Expr) -> Value:
         """Translate one expression; raises ``Untranslated``."""
@@ -99,8 +106,6 @@ class Scope:
         return value.sql
 
 
-Key = tuple[tuple[str, str, str], ...]
-"""Columns: their names, their SQL and their types."""
 Rule = Callable[[exp.Expr, Scope], Value]
 """Translates one kind of node."""
 

@@ -76,6 +76,11 @@ def _key(numbers: Sequence[Ints]) -> Ints:
     key, most = numbers[0], int(numbers[0].max(initial=0)) + 1
     for codes in numbers[1:]:
         size = int(codes.max(initial=0)) + 1
+        if size == 1:
+            continue
+        if most == 1:
+            key, most = codes, size
+            continue
         if most * size > _MOST:
             key = together([key, np.zeros_like(key)])
             most = int(key.max(initial=0)) + 1

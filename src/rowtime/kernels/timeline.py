@@ -13,6 +13,7 @@ import numpy as np
 
 from rowtime.core.time import BEGINNING, END
 
+FEWER = 8  # times; then it is faster to look up the few values among the many
 FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max  # positions before and after every item
 
 
@@ -52,15 +53,21 @@ class Timeline:
 
     def at(self, rows: np.ndarray) -> np.ndarray:
         """Return the bound in force before each row."""
-        values = np.concatenate([[self.before], self.values])
-        bounds: np.ndarray = values[np.searchsorted(self.positions, rows, side="left")]
-        return bounds
+        return _beside(rows, self.positions, np.concatenate([[self.before], self.values]))
 
     def next(self, rows: np.ndarray, unknown: int) -> np.ndarray:
         """Return the first strict advance after each row; ``unknown`` if this tick has none."""
-        values = np.concatenate([self.values, [unknown]])
-        bounds: np.ndarray = values[np.searchsorted(self.positions, rows, side="left")]
+        return _beside(rows, self.positions, np.concatenate([self.values, [unknown]]))
+
+
+def _beside(rows: np.ndarray, positions: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return for each row the value whose number is the number of positions before the row."""
+    if len(rows) > FEWER * len(positions) and (rows[1:] >= rows[:-1]).all():
+        ends = np.searchsorted(rows, positions, side="right")
+        bounds: np.ndarray = np.repeat(values, np.diff(ends, prepend=0, append=len(rows)))
         return bounds
+    looked_up: np.ndarray = values[np.searchsorted(positions, rows, side="left")]
+    return looked_up
 
 
 def advances(
@@ -73,8 +80,11 @@ def advances(
     """
     if not len(wanted):
         return positions, wanted, reached
-    running = np.maximum.accumulate(np.maximum(wanted, reached))
-    rises = running > np.concatenate([[reached], running[:-1]])
+    running = np.maximum(wanted, reached)
+    np.maximum.accumulate(running, out=running)
+    rises = np.empty(len(running), bool)
+    rises[0] = running[0] > reached
+    np.greater(running[1:], running[:-1], out=rises[1:])
     where, values = positions[rises], running[rises]
     keep = _spaced(values, sent, gap)
     return where[keep], values[keep], int(running[-1])
@@ -84,12 +94,18 @@ def _spaced(values: np.ndarray, sent: int, gap: int) -> np.ndarray:
     """Return the indexes of ascending values at least ``gap`` above the one before; the end is always included."""
     if gap <= 1 or not len(values):
         return np.arange(len(values))
-    follows = [*np.searchsorted(values, values + gap).tolist(), len(values)]
     at = int(np.searchsorted(values, sent + gap)) if sent > BEGINNING else 0
     kept = []
-    while at < len(values):
-        kept.append(at)
-        at = follows[at]
+    if (int(values[-1]) - int(values[0])) // gap < len(values) // FEWER:  # only few can be kept
+        search = values.searchsorted  # the function of the module takes three times as long
+        while at < len(values):
+            kept.append(at)
+            at = int(search(values[at] + gap))
+    else:
+        follows = [*np.searchsorted(values, values + gap).tolist(), len(values)]
+        while at < len(values):
+            kept.append(at)
+            at = follows[at]
     if values[-1] >= END and (not kept or kept[-1] != len(values) - 1):
         kept.append(len(values) - 1)
     return np.array(kept, np.int64)

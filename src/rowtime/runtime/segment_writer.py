@@ -31,14 +31,14 @@ from rowtime.core.checksums import checksum
 from rowtime.core.columns import LINE, ROUTE, WRITER
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.partition_folders import folder_of
-from rowtime.core.shared_paths import sync, temporary
+from rowtime.core.shared_paths import temporary
 from rowtime.core.stores import Place
 from rowtime.frames.local import MOST, is_local
 from rowtime.operators.contract.state import Route, Segment
 from rowtime.operators.rows.collected import collected, loosened
 from rowtime.runtime.file_form import FileForm
 from rowtime.runtime.local_rows import INSIDE
-from rowtime.state.files import arrived, begin, make_folder, sync_names
+from rowtime.state.files import arrived, begin, begin_to_sync, make_folder, sync_names
 
 PARQUET, STATE = FileForm(), FileForm(dictionary=False)
 PART = 250_000  # rows from which the driver writes several files at once
@@ -67,9 +67,9 @@ def write_routes(  # noqa: PLR0913 - what, where, and in which form
     segments have no file, and so no checksum. ``form``: of the files; text files have their lines in column ``__line``.
     Names of files sort in the order of the rows, within each folder.
 
-    The files are durable when this returns: an entry that names them may be committed. Objects that the driver writes
-    are durable once `files.arrived` returns. Returns the segments of each route, with paths below ``folder``; and, if
-    the driver wrote few rows, the rows themselves.
+    Files and objects that the driver writes are durable once `files.arrived` returns: then an entry that names them may
+    be committed. Returns the segments of each route, with paths below ``folder``; and, if the driver wrote few rows,
+    the rows themselves.
     """
     target = _Target(folder, stem, form)
     tables: dict[str, pa.Table] = {}
@@ -81,9 +81,9 @@ def write_routes(  # noqa: PLR0913 - what, where, and in which form
         written, tables = _write_here(collected(rows), target, routes, held, SMALL)
     else:
         written = _write_there(loosened(rows), target, routes)
-    paths = [folder / segment.path for segments in written.values() for segment in segments if segment.sum is not None]
-    for place in {path.parent for path in paths} if form.folders else {folder} if paths else ():
-        sync_names(place)
+        paths = [folder / segment.path for segments in written.values() for segment in segments]
+        for place in {path.parent for path in paths} if form.folders else {folder} if paths else ():
+            sync_names(place)
     return written, tables
 
 
@@ -96,9 +96,7 @@ def write_table(table: pa.Table, folder: Place, stem: str, name: str, time: str 
     """Write rows on the driver to one file, durable as in `write_routes`; ``time``: the column of the range."""
     file = _File(_Target(folder, stem, STATE), name, 0, ())
     file.write(table, table[time] if time else pa.array([0]))
-    segment = file.close()
-    sync_names(folder)
-    return segment
+    return file.close()
 
 
 def _write_there(rows: DataFrame, target: _Target, routes: Mapping[str, Route]) -> dict[str, list[Segment]]:
@@ -347,14 +345,15 @@ class _File:
             self._writer.close()
         if self._lines is not None:
             self._lines.close()
-        total, size = checksum(self._draft), self._draft.stat().st_size
-        begin(self._place, self._store)
-        return Segment(self.path, self.rows, self.lowest, self.highest, sum=total, size=size)
+        known, size = checksum(self._draft), self._draft.stat().st_size
+        if isinstance(self._place, Path):
+            begin_to_sync(self._place)
+        else:
+            begin(self._place, self._store)
+        return Segment(self.path, self.rows, self.lowest, self.highest, sum=known, size=size)
 
     def _store(self) -> None:
-        if isinstance(self._place, Path):
-            sync(self._place)
-            return
+        assert not isinstance(self._place, Path)
         try:
             self._place.upload(self._draft)
         finally:

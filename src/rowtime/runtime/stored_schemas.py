@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.types import StructType
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import DataType, StructField, StructType
 
+from rowtime.frames.kinds import spark_type
+from rowtime.frames.local import is_local
 from rowtime.operators.rows.collected import loose
 from rowtime.operators.rows.values import type_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def schema_of(stored: Mapping[str, Any]) -> StructType:
@@ -21,6 +28,37 @@ def schema_of(stored: Mapping[str, Any]) -> StructType:
 def fields_of(stored: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Return names and types in Spark's words, computed once for each schema."""
     return _fields(json.dumps(stored))
+
+
+def stored(rows: DataFrame | pa.Table, columns: Mapping[str, str]) -> dict[str, Any]:
+    """Return the schema in which columns of some rows are kept; ``columns``: their names in the rows, by name."""
+    return {"type": "struct", "fields": [*_stored(rows, columns)]}
+
+
+def _stored(rows: DataFrame | pa.Table, columns: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+    if isinstance(rows, pa.Table):
+        for name, source in columns.items():
+            yield _of_arrow(name, rows.schema.field(source).type)
+    elif is_local(rows):
+        kinds = dict(rows.fields)
+        yield from (_of_frame(name, kinds[source]) for name, source in columns.items())
+    else:
+        fields = {field.name: field.dataType for field in rows.schema.fields}
+        yield from (_field(name, fields[source]) for name, source in columns.items())
+
+
+@lru_cache(maxsize=4096)
+def _of_arrow(name: str, kind: pa.DataType) -> Mapping[str, Any]:
+    return _field(name, from_arrow_type(kind, prefer_timestamp_ntz=True))
+
+
+@lru_cache(maxsize=4096)
+def _of_frame(name: str, kind: str) -> Mapping[str, Any]:
+    return _field(name, spark_type(kind))
+
+
+def _field(name: str, kind: DataType) -> Mapping[str, Any]:
+    return StructField(name, loose(kind)).jsonValue()
 
 
 def _schema(text: str) -> StructType:

@@ -47,7 +47,7 @@ from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.runtime.spark_paths import for_spark
 from rowtime.runtime.static_tables import rows_of
-from rowtime.runtime.stored_schemas import fields_of, schema_of
+from rowtime.runtime.stored_schemas import fields_of, schema_of, stored
 from rowtime.runtime.tick_segments import TickSegments
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.costs import CLOCK, SINKS
@@ -183,13 +183,8 @@ class RunningTick:
         self, node: Operator, rows: DataFrame | pa.Table, routes: Mapping[str, Route], count: int | None
     ) -> Mapping[str, Sequence[Segment]]:
         """Write rows to new files of the checkpoint, one route each, in at most one Spark job."""
-        schema = (
-            from_arrow_schema(rows.schema, prefer_timestamp_ntz=True) if isinstance(rows, pa.Table) else rows.schema
-        )
-        fields = {field.name: field for field in schema.fields}
         for name, route in routes.items():
-            picked = [StructField(dst, loose(fields[src].dataType)).jsonValue() for dst, src in route.columns.items()]
-            self.schemas[f"{node.name}/{name}"] = {"type": "struct", "fields": picked}
+            self.schemas[f"{node.name}/{name}"] = stored(rows, route.columns)
         stem = f"state/{folder_of(node.name)}/{self.number:012d}"
         if isinstance(rows, pa.Table):  # a tick may write several of these, in order
             stem += f"-{sum(path.startswith(stem) for path in self._written):05d}"

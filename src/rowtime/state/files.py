@@ -10,9 +10,11 @@ import uuid
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import IO
 
+from rowtime.core.background import Background
 from rowtime.core.checksums import checksum
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.shared_paths import sync
@@ -52,10 +54,30 @@ def begin(path: Place, work: Callable[[], None]) -> Future[None] | None:
     return None
 
 
+def begin_to_sync(path: Path) -> None:
+    """Start to make a new file and its name durable; they are once `arrived` returns. It may be renamed meanwhile."""
+    handle = os.open(path, os.O_RDONLY)
+
+    def work() -> None:
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    _SYNCS.begin(str(path), work)
+
+
 def arrived(folder: Place) -> None:
-    """Wait for all running work in the bucket of a folder; raises the first error."""
+    """Wait for all running work in the bucket of a folder, or for syncs of files below it; raises the first error."""
     if isinstance(folder, ObjectPlace):
         folder.bucket.background.wait_for_all()
+        return
+    for place in {Path(name).parent for name in _SYNCS.wait_for_all(str(folder))}:
+        _SYNCS.begin(str(place), partial(sync, place))
+    _SYNCS.wait_for_all(str(folder))
+
+
+_SYNCS = Background()
 
 
 def write_new(path: Place, data: bytes) -> None:

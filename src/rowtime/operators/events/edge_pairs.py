@@ -99,9 +99,12 @@ def _changes_here(edges: LocalFrame, payload: Sequence[str], *, each: bool) -> D
         MET: edges.column(MET).take(pa.array(changed)).combine_chunks(),
         DUE: np.full(len(of), ALWAYS, np.int64),
     }
-    rows = edges.drop(EDGE_KIND, NEW_EDGE, POSITION, STOP, MET)
+    one_writer = len(of) > 0 and not keys[0].any()
+    rows = edges.drop(EDGE_KIND, NEW_EDGE, POSITION, STOP, MET, *([WRITER] if one_writer else []))
     assert isinstance(rows, LocalFrame)
     rows = rows.taken(of)
+    if one_writer:
+        rows = rows.with_column(WRITER, "string", pa.repeat(edges.column(WRITER)[0], len(of)))
     for name, values in numbers.items():
         rows = rows.with_column(name, "int" if name == ROUTE else "bigint", pa.array(values))
     return rows

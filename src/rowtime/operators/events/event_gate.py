@@ -220,7 +220,8 @@ class EventGate:
         open_ones = WeightedLog(tick, self.node, "open")
         state = [*(c.name for c in self.payload), WRITER, STARTED_AT, AS_GIVEN, START]
         columns = [*self._columns(), WRITER, POSITION, EDGE_KIND, AS_GIVEN, START, STOP, MET]
-        new = rows.where(f"{EDGE_KIND} IN ({START_EDGE}, {STOP_EDGE})").selectExpr(*columns, f"1 AS {NEW_EDGE}")
+        edges = rows if self.shape.kind == "EDGE" else rows.where(f"{EDGE_KIND} IN ({START_EDGE}, {STOP_EDGE})")
+        new = edges.selectExpr(*columns, f"1 AS {NEW_EDGE}")
         kept = open_ones.between(BEGINNING, END)
         every = new
         if kept is not None:

@@ -92,7 +92,7 @@ class Finished:
     def _select_list(self, complete: str) -> dict[str, str]:
         """Return the select list, with the routes' column names."""
         items = enumerate(self.items)
-        return {f"__f{n}": f"CASE WHEN {complete} THEN {to_spark(item.expression)} END" for n, item in items}
+        return {f"__f{n}": f"CASE WHEN {complete} THEN {item.text} END" for n, item in items}
 
     def _tried(self, groups: DataFrame) -> DataFrame:
         taken = self._taken | dict.fromkeys(self.kept)

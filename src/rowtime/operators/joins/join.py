@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import reduce
+from functools import cached_property, reduce
 from typing import ClassVar
 
 from sqlglot import exp
@@ -31,7 +31,7 @@ from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import PLACED
 from rowtime.operators.contract.state import LARGE, Kept, StateNote, rows_in
 from rowtime.operators.joins.join_edge import Edge, Joined
-from rowtime.operators.joins.join_rows import SideRows, beside, between
+from rowtime.operators.joins.join_rows import SideRows, beside, between, latest
 from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.conditions import holds, sorted_out
 from rowtime.operators.rows.lifetimes import instant
@@ -170,8 +170,9 @@ class Join(OfRows):
     def _take(self, tick: Tick, n: int, delta: Delta, bound: int) -> SideRows:
         """Return the rows of a side; keep those that a later tick may need.
 
-        If there are few new rows, all are kept and filtered on the driver. Many are filtered at their source, unless
-        one of their values may fail: Spark would compute it only for rows that can have a match.
+        If there are few new rows, all are kept and filtered on the driver, or none if no later tick needs one. Many are
+        filtered at their source, unless one of their values may fail: Spark would compute it only for rows that can
+        have a match.
         """
         side = SideRows(tick.segments(self, _SIDES[n]), PLACES[n][0])
         if delta.rows is None:
@@ -179,8 +180,10 @@ class Join(OfRows):
         renamed = [f"{quoted(old)} AS {quoted(name)}" for old, name in self.sides[n].columns]
         placed = [f"{old} AS {name}" for old, name in zip((ROWTIME, WRITER, POSITION), PLACES[n], strict=True)]
         rows = delta.rows.selectExpr(*renamed, *placed, f"{passed(tick.number, POSITION)} AS {ARRIVED[n]}")
-        many = delta.count is not None and delta.count > LARGE and not self.inputs[n].may_fail_later()
         dead = self._dead(n, bound)
+        if (last := latest(rows, side.time)) is not None and last <= dead:
+            return replace(side, new=rows)
+        many = delta.count is not None and delta.count > LARGE and not self.inputs[n].may_fail_later()
         alive = between(rows, side.time, dead + 1, END, large=True) if many else rows
         tick.describe(self, f"keep rows of the {_SIDES[n]} side")
         written = [] if many and dead >= END else self._side(n).keep(tick, self, _placed(n, alive), delta.count)
@@ -313,7 +316,7 @@ class Join(OfRows):
             others = others.selectExpr("*", f"explode(array_distinct(array({edges}))) AS __c")
             tests.append("__b = __c")
         if self.on is not None and not tick.trying:
-            tests.append(f"({to_spark(self.on)})")
+            tests.append(self._on_text)
         if not self._tries(tick):
             return joined(rows, others, " AND ".join(tests), how)
         equal, others_of = sorted_out(self.on, dict(zip(self.emits().names, tick.types(self), strict=True)))
@@ -322,6 +325,10 @@ class Join(OfRows):
             pairs = rows.join(others, met, how)
             return judged(pairs, others_of, {}, [], pairs.columns)
         return rows.join(others, met & holds(rows.sparkSession, others_of), how)
+
+    @cached_property
+    def _on_text(self) -> str:
+        return f"({to_spark(self.on)})" if self.on is not None else "true"
 
     def _output(self, tick: Tick, rows: DataFrame, given: Sequence[int]) -> DataFrame:
         """Return the output columns; those of a missing side are NULL."""

@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from rowtime.core.time import BEGINNING, END
-from rowtime.frames.local import joined
+from rowtime.frames.local import is_local, joined
 from rowtime.operators.contract import DataFrame, Operator, micros, passed, quoted
 from rowtime.operators.contract.state import LARGE, Segments, rows_in
 
@@ -37,12 +40,21 @@ class SideRows:
 def between(rows: DataFrame, time: str, low: int, high: int, *, large: bool) -> DataFrame:
     """Return rows with ``low`` <= time < ``high``; ``large``: in a form by which files skip row groups."""
     numbers = f"unix_micros({time})"
-    column, edge = (time, micros) if large else (numbers, lambda at: passed(at, numbers))
+    by_group = large and not is_local(rows)
+    column, edge = (time, micros) if by_group else (numbers, lambda at: passed(at, numbers))
     if BEGINNING < low < END:
         rows = rows.where(f"{column} >= {edge(low)}")
     if BEGINNING < high < END:
         rows = rows.where(f"{column} < {edge(high)}")
     return rows
+
+
+def latest(rows: DataFrame, time: str) -> int | None:
+    """Return the greatest time (µs) of rows that the driver has; ``None`` if it has to compute them, or for no rows."""
+    if not is_local(rows) or not rows.known:
+        return None
+    greatest: int | None = pc.max(rows.column(time).cast(pa.int64())).as_py()
+    return greatest
 
 
 Side = tuple[Operator, Iterable[tuple[str, str]]]

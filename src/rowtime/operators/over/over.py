@@ -20,6 +20,7 @@ from sqlglot import exp
 
 from rowtime.core.clock import least
 from rowtime.core.columns import ASKED_AT, AT, DUE, KEY_HASH, POSITION, RANGE_VALUE, ROWTIME, SEEN
+from rowtime.core.counts import counted
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import columns_in
@@ -87,11 +88,11 @@ class Over(Unary):
         elif windows.span is not None:
             kept.append(self._rows.noted(f"the last rows{each}, back to {back}", until, by or "time"))
         if windows.rows_kept:
-            kept.append(self._rows.noted(f"{_rows(windows.rows_kept)}{each}", until, by or "rows"))
+            kept.append(self._rows.noted(f"{counted(windows.rows_kept, 'rows')}{each}", until, by or "rows"))
         if running := [call.function for call in windows.calls if call.running]:
             last = all(isinstance(function, Nth) for function in running)
             calls = f"one accumulator per call{' and key' if self.keys else ''}"
-            what = f"{_rows(len(running))}{each}" if last else calls
+            what = f"{counted(len(running), 'rows')}{each}" if last else calls
             kept.append(self._heads.noted(what, until, by or "one"))
         return tuple(kept)
 
@@ -240,14 +241,17 @@ class Over(Unary):
     @cached_property
     def _given(self) -> dict[str, str]:
         """Return the values that are passed columns already: name in the computation -> column."""
-        passed = {} if self.closers else {quoted(name): name for name in self.passed}
-        texts = {name: to_spark(value) for name, value in self.values.items()}
-        return {name: passed[text] for name, text in texts.items() if text in passed}
+        known = {} if self.closers else {quoted(name): name for name in self.passed}
+        return {name: known[text] for name, text in self._texts.items() if text in known}
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        return {name: to_spark(value) for name, value in self.values.items()}
 
     def _computed_values(self, collated: frozenset[str]) -> dict[str, exp.Expr]:
         """Return the values to compute besides the passed columns."""
-        wanted = {n: value for n, value in self.values.items() if n not in self._given or n in collated}
-        return {n: value for n, value in wanted.items() if to_spark(value) != ONE}
+        left = (n for n in self.values if n in collated or n not in self._given)
+        return {n: self.values[n] for n in left if self._texts[n] != ONE}
 
     def _read(
         self, peek: Peek | None, internals: Sequence[str], arguments: Mapping[str, exp.Expr]
@@ -256,12 +260,11 @@ class Over(Unary):
         plain = all(isinstance(value, exp.Column) for value in arguments.values())
         if peek is None or self.closers or self.order is not None or not plain:
             return None
-        columns = {name: value.name for name, value in arguments.items()}
-        return peek.rows({name: name for name in (*self.passed, *internals)} | columns)
+        return peek.rows({n: n for n in (*self.passed, *internals)} | {n: of.name for n, of in arguments.items()})
 
     def _wanted(self, rows: DataFrame, internals: Sequence[str], arguments: Mapping[str, exp.Expr]) -> DataFrame:
         """Return the columns to compute in Spark: passed columns, keys, arguments and times, each once."""
-        texts = [f"{to_spark(value)} AS {name}" for name, value in arguments.items()]
+        texts = [f"{self._texts[name]} AS {name}" for name in arguments]
         if self._measured is not None:
             texts.append(f"{self._measured} AS {RANGE_VALUE}")
         rows = rows.selectExpr(*map(quoted, self.passed), *internals, *texts, f"{ROWTIME} AS {SEEN}")
@@ -394,7 +397,3 @@ class Over(Unary):
             query = f"SELECT {self._measured} FROM (SELECT timestamp_micros({bound}L) AS {ROWTIME})"  # noqa: S608
             control = tick.remember(self, bound=bound, clock=min(bound, tick.scalar(query)))
         return control.clock
-
-
-def _rows(count: int) -> str:
-    return f"{count} row{'s' if count > 1 else ''}"

@@ -172,12 +172,14 @@ class EventTimed(Unary):
         wanted = self._wanted(items) if not by_region else np.minimum.reduce(by_region)
         # Bounds set manually come after everything that earlier ticks have read.
         first, last = control.set, [*self._given(tick), *([END] if ended else [])]
-        positions = np.concatenate([np.full(len(first), FIRST), items[POSITION].to_numpy(), np.full(len(last), LAST)])
-        wanted = np.concatenate([np.array(first, np.int64), wanted, np.array(last, np.int64)])
+        positions = read = items[POSITION].to_numpy()
+        if first or last:
+            positions = np.concatenate([np.full(len(first), FIRST), read, np.full(len(last), LAST)])
+            wanted = np.concatenate([np.array(first, np.int64), wanted, np.array(last, np.int64)])
         where, values, reached = advances(positions, wanted, control.reached, before, self.gap)
         is_row = pc.is_valid(items["t"]).to_numpy()
-        times = pc.fill_null(items["t"], BEGINNING).to_numpy()
-        line = Timeline(before, where, values, items[POSITION].to_numpy()[is_row], times[is_row])
+        times = items["t"].drop_null().to_numpy()
+        line = Timeline(before, where, values, read if len(times) == len(read) else read[is_row], times)
         tick.remember(self, set=[], reached=reached, bound=line.after)
         return replace(line, regions=_by_region(items, is_row, regions, by_region))
 

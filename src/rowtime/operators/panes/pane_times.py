@@ -51,6 +51,8 @@ class PaneTimes:
 
     def covers(self, times: np.ndarray) -> np.ndarray:
         """Return whether each time is in a pane; there may be gaps between panes."""
+        if self.duration >= self.period:
+            return np.ones(len(times), bool)
         covered: np.ndarray = self.first_end(times) - self.duration <= times
         return covered
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from rowtime.core.columns import WRITER
+from rowtime.core.columns import POSITION, WRITER
 from rowtime.frames.local import LocalFrame, is_local
 from rowtime.frames.local import joined as joined_rows
-from rowtime.operators.contract import DataFrame, micros
+from rowtime.operators.contract import DataFrame, passed
 from rowtime.operators.contract import functions as F
 from rowtime.sql.generate import literal
 
@@ -20,7 +20,8 @@ FEW = 64  # writers for which a literal is used; Spark searches it from its begi
 def beside(rows: DataFrame, times: Mapping[str, int], name: str) -> DataFrame:
     """Return the rows with a TIMESTAMP column: the time (µs UTC) of their writer in ``times``, NULL if it has none."""
     if len(times) <= FEW:
-        tests = (f"WHEN {WRITER} = {literal(writer)} THEN {micros(at)}" for writer, at in sorted(times.items()))
+        shown = {writer: f"timestamp_micros({passed(at, POSITION)})" for writer, at in sorted(times.items())}
+        tests = (f"WHEN {WRITER} = {literal(writer)} THEN {at}" for writer, at in shown.items())
         time = f"CASE {' '.join(tests)} END" if times else "CAST(NULL AS TIMESTAMP)"
         return rows.selectExpr("*", f"{time} AS {name}")
     return joined(rows, times, {name: pa.array(times.values(), pa.timestamp("us", "UTC"))})

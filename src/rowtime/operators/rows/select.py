@@ -42,9 +42,14 @@ class Item:
     expression: exp.Expr
 
     @cached_property
+    def text(self) -> str:
+        """Return the expression as Spark SQL text."""
+        return to_spark(self.expression)
+
+    @cached_property
     def sql(self) -> str:
         """Return the item as Spark SQL text."""
-        return f"{to_spark(self.expression)} AS {quoted(self.column.name)}"
+        return f"{self.text} AS {quoted(self.column.name)}"
 
 
 @dataclass(frozen=True)

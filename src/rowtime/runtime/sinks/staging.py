@@ -24,7 +24,7 @@ from rowtime.runtime.file_form import FUNCTIONS, FileForm, writer_options
 from rowtime.runtime.segment_writer import SMALL, fits_the_driver, write_routes
 from rowtime.runtime.sinks.contract import Batch, Owned, Sink
 from rowtime.runtime.spark_paths import for_spark
-from rowtime.state.files import check_sum, make_folder, move
+from rowtime.state.files import begin_to_sync, check_sum, make_folder, move
 from rowtime.state.memory import read_table
 
 if TYPE_CHECKING:
@@ -174,7 +174,9 @@ class Stage:
         """Take over a file in the sink's form: it is moved, not written again."""
         name = f"{self._stem(tick.number)}-{Path(segment.path).name.split('-', 1)[1]}"
         make_folder(self.folder)
-        move(tick.folder / segment.path, self.folder / name)
+        move(tick.folder / segment.path, target := self.folder / name)
+        if isinstance(target, Path):
+            begin_to_sync(target)  # the old name was synced; the new one has to be as well
         self._sums[name] = segment.sum
         return [name, segment.rows]
 

@@ -1,0 +1,86 @@
+"""Bounds of an event time over the items of a tick, against a loop over the items."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rowtime.core.time import BEGINNING, END
+from rowtime.kernels import timeline
+from rowtime.kernels.timeline import Timeline, advances
+
+TIMES = st.one_of(st.integers(-50, 400), st.sampled_from([BEGINNING, END]))
+ITEMS = st.lists(st.tuples(st.integers(1, 5), TIMES), max_size=80)
+
+
+def one_by_one(
+    positions: list[int], wanted: list[int], reached: int, sent: int, gap: int
+) -> tuple[list[tuple[int, int]], int]:
+    found = []
+    for position, value in zip(positions, wanted, strict=True):
+        if value <= reached:
+            continue
+        reached = value
+        if sent <= BEGINNING or value >= sent + max(gap, 1) or (value >= END and sent < END):
+            found.append((position, value))
+            sent = value
+    return found, reached
+
+
+def laid(items: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    steps, wanted = zip(*items, strict=True) if items else ((), ())
+    return np.cumsum(np.array(steps, np.int64)), np.array(wanted, np.int64)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(ITEMS, st.integers(-60, 300), st.integers(0, 40), st.integers(0, 200))
+def test_bounds_that_are_sent_equal_those_of_a_loop(
+    items: list[tuple[int, int]], start: int, behind: int, gap: int
+) -> None:
+    positions, wanted = laid(items)
+    for reached, sent in ((BEGINNING, BEGINNING), (start, start - behind)):
+        where, values, after = advances(positions, wanted, reached, sent, gap)
+        found = [*zip(where.tolist(), values.tolist(), strict=True)]
+        assert (found, after) == one_by_one(positions.tolist(), wanted.tolist(), reached, sent, gap)
+
+
+@pytest.mark.parametrize("gap", [1, 7, 100, 5_000, 10**6])
+def test_many_bounds_equal_those_of_a_loop(gap: int) -> None:
+    random = np.random.default_rng(gap)
+    wanted = np.cumsum(random.integers(-3, 8, 20_000))
+    positions = np.arange(len(wanted)) * 2
+    where, values, after = advances(positions, wanted, 5, 3, gap)
+    found = [*zip(where.tolist(), values.tolist(), strict=True)]
+    assert (found, after) == one_by_one(positions.tolist(), wanted.tolist(), 5, 3, gap)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(st.integers(0, 60), unique=True, max_size=6).map(sorted),
+    st.lists(st.integers(-2, 62), max_size=90),
+    st.booleans(),
+)
+def test_the_bound_beside_a_row_is_that_of_the_items_before_it(
+    positions: list[int], rows: list[int], in_order: bool
+) -> None:
+    rows = sorted(rows) if in_order else rows
+    values = [100 + n for n in range(len(positions))]
+    line = Timeline(7, np.array(positions, np.int64), np.array(values, np.int64), *[np.array([], np.int64)] * 2)
+    before = [sum(at < row for at in positions) for row in rows]
+    at, after = line.at(np.array(rows, np.int64)), line.next(np.array(rows, np.int64), -1)
+    assert at.tolist() == [[7, *values][n] for n in before]
+    assert after.tolist() == [[*values, -1][n] for n in before]
+
+
+@pytest.mark.parametrize("fault", ["a bound of the row itself", "one bound too few"])
+def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    right = timeline._beside
+
+    def wrong(rows: np.ndarray, positions: np.ndarray, values: np.ndarray) -> np.ndarray:
+        return right(rows, positions - 1 if fault == "a bound of the row itself" else positions + 1, values)
+
+    monkeypatch.setattr(timeline, "_beside", wrong)
+    with pytest.raises(AssertionError):
+        test_the_bound_beside_a_row_is_that_of_the_items_before_it()
