@@ -6,12 +6,16 @@ name. After a block come the rows of its queries, views and pumps (``text rows``
 (``text refused``). The blocks ``python`` of a page run in order, as one program; after each comes what it prints
 (``text output``).
 
+In a page with blocks ``sql input above``, each of these and the block ``sql`` above it are a script of their own.
+Nothing else of that page runs: the rest needs a server.
+
     python scripts/page_outputs.py [PAGE …]    # write them (make outputs)
     python scripts/page_outputs.py --check     # say which pages are out of date
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import tempfile
@@ -32,10 +36,13 @@ from uuid import UUID
 
 import pyarrow.csv
 import pyarrow.parquet as pq
+from deltalake import DeltaTable, write_deltalake
+from pyiceberg.catalog import load_catalog
 
 import rowtime as rt
 from rowtime.core.time import to_micros
-from rowtime.frames.kinds import arrow_of
+from rowtime.frames.kinds import arrow_of, without_zones
+from rowtime.plan.formats.lake import LAKES
 from rowtime.plan.program import Program, compile_script
 from rowtime.runtime.plain_rows import plain_rows
 from rowtime.runtime.sinks.callables import FunctionSink
@@ -54,12 +61,12 @@ PAGES: Final = tuple(
     f"docs/{name}.md"
     for name in (
         "sql", "windows", "panes", "nested", "match_recognize", "lifetimes", "from-sqlstream",
-        "from-streams-and-streaminsight", "functions", "guide", "python",
+        "from-streams-and-streaminsight", "functions", "guide", "python", "lakes", "kafka",
     )
 )  # fmt: skip
 ARRIVAL: Final = "2024-01-01 12:00:00"
 """When all rows arrive, and when each tick is committed."""
-MOST, WIDTH, NESTED = 10, 100, 44  # rows of a table, characters of a line, and of a nested value
+MOST, WIDTH, NESTED = 10, 100, 60  # rows of a table, characters of a line, and of a nested value
 SILENT: Final[Mapping[str, Sequence[str]]] = {
     "docs/sql.md": ("SELECT STREAM customer, reason FROM complaints FROM NOW;",),
 }
@@ -67,6 +74,7 @@ SILENT: Final[Mapping[str, Sequence[str]]] = {
 
 Row = Mapping[str, Any]
 _SESSION: Final = "SparkSession.builder.getOrCreate()"
+_ABOVE: Final = "sql input above"
 _ALL: Final = "SELECT STREAM * FROM"
 _FENCED: Final = re.compile(r"^```(.*)\n((?:.*\n)*?)```\n", re.MULTILINE)
 _MADE: Final = re.compile(r"^\n```text (?:rows|refused|output)\n(?:.*\n)*?```\n", re.MULTILINE)
@@ -111,17 +119,36 @@ def written(page: str, outputs: Mapping[int, str]) -> str:
 
 def outputs_of(spark: SparkSession, page: str) -> tuple[dict[int, str], list[str]]:
     """Run the examples of a page; return what to show after which block, and what gave no rows."""
-    run = _PageRun(blocks_of(bare(page)))
-    rows = run.tables(spark) if run.script else {}
-    made = {number: _fence("rows", text) for number, text in rows.items()}
-    return {**made, **run.refusals(), **said_by(spark, run.blocks)}, run.silent
+    blocks = dict(enumerate(blocks_of(bare(page))))
+    made, silent = dict[int, str](), list[str]()
+    for part in _scripts(blocks):
+        run = _PageRun(part)
+        rows = run.tables(spark)
+        made |= {number: _fence("rows", text) for number, text in rows.items()} | run.refusals()
+        silent += run.silent
+    alone = any(block.kind == _ABOVE for block in blocks.values())
+    return made | ({} if alone else said_by(spark, blocks)), silent
 
 
-def said_by(spark: SparkSession, blocks: Sequence[Block]) -> dict[int, str]:
+def _scripts(blocks: Mapping[int, Block]) -> list[dict[int, Block]]:
+    """Return the blocks of each script of a page."""
+    kinds = {block.kind for block in blocks.values()}
+    if _ABOVE not in kinds:
+        return [dict(blocks)] if kinds & {"sql", "sql input"} else []
+    parts = list[dict[int, Block]]()
+    for number, block in blocks.items():
+        if block.kind == "sql":
+            parts.append({})
+        if parts:
+            parts[-1][number] = replace(block, kind=block.kind.removesuffix(" above"))
+    return [part for part in parts if any(block.kind == "sql input" for block in part.values())]
+
+
+def said_by(spark: SparkSession, blocks: Mapping[int, Block]) -> dict[int, str]:
     """Run the blocks of Python in an empty folder; return what they print."""
     names, made = dict[str, Any](), dict[int, str]()
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        for number, block in enumerate(blocks):
+        for number, block in blocks.items():
             if block.kind == "python":
                 names["mine"] = spark.newSession()
                 code = compile(block.text.replace(_SESSION, "mine"), f"block {number}", "exec")
@@ -162,13 +189,14 @@ class _Collecting(rt.Pipeline):
 class _PageRun:
     """The script of a page, and what its statements give. ``begins``: the first line of each block in the script."""
 
-    blocks: Sequence[Block]
+    blocks: Mapping[int, Block]
     silent: list[str] = field(default_factory=list)
     begins: dict[int, int] = field(default_factory=dict)
     script: str = ""
+    lakes: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        asked = [one for one in enumerate(self.blocks) if one[1].kind in ("sql", "sql input")]
+        asked = [one for one in self.blocks.items() if one[1].kind in ("sql", "sql input")]
         for number, block in sorted(asked, key=lambda one: one[1].kind):  # the input comes last
             self.begins[number] = self.script.count("\n")
             self.script += block.text if block.text.rstrip().endswith(";") else f"{block.text};\n"
@@ -176,7 +204,7 @@ class _PageRun:
     def refusals(self) -> dict[int, str]:
         """Return the messages of the blocks that are refused."""
         made = {}
-        for number, block in enumerate(self.blocks):
+        for number, block in self.blocks.items():
             if block.kind.startswith("sql refused"):
                 begins = self.script.count("\n")
                 problems = [
@@ -191,38 +219,41 @@ class _PageRun:
         script, shown = self._with_views()
         with tempfile.TemporaryDirectory() as folder, chdir(folder), _fixed():
             session = spark.newSession()
+            Path("data").mkdir()
             self._make_files(Path(folder), session)
             pipeline = _Collecting(session).sql(_in_folder(script, Path(folder)))
             assert isinstance(pipeline, _Collecting)
             pipeline.run_available("checkpoint", end=True)
-            rows = pipeline.rows
+            rows = {**pipeline.rows, **{name: _lake_rows(of, Path(folder)) for name, of in self.lakes.items()}}
         by_block = defaultdict[int, list[Shown]](list)
         for one in shown:
             by_block[one.block].append(one)
-            if not rows[one.sink]:
+            if not rows.get(one.sink):
                 self.silent.append(one.name or self.blocks[one.block].text.strip().splitlines()[0])
         return {
             number: "\n\n".join(
-                f"{one.name}\n{table(rows[one.sink])}" if one.name and len(those) > 1 else table(rows[one.sink])
-                for one in those
+                f"{one.name}\n" * (one.name != "" and len(those) > 1) + table(rows.get(one.sink, [])) for one in those
             )
             for number, those in by_block.items()
         }
 
     def _with_views(self) -> tuple[str, list[Shown]]:
         """Return the script with a query for each view and each target of a pump, and what to show."""
-        shown, named = list[Shown](), list[tuple[int, str]]()
+        queries, named, tables = list[int](), list[tuple[int, str]](), dict[str, int]()
         statements = parse_script(self.script).statements
         streams = [one for one in statements if isinstance(one, sql.CreateStream)]
         unread = {one.name.text for one in streams if one.shape or one.using}
+        self.lakes = {one.name.text: dict(one.options) for one in streams if one.using in LAKES}
         asked = dict[str, str]()
         for statement in statements:
             block = max(number for number, line in self.begins.items() if line < statement.place.line)
             match statement:
                 case sql.Query():
-                    shown.append(Shown(block, "", f"query{sum(not one.name for one in shown) + 1}.result"))
+                    queries.append(block)
                 case sql.CreateView() if re.search(r"\bSELECT\s+STREAM\b", statement.text):  # not of tables
                     named.append((block, statement.name.text))
+                case sql.CreatePump() if statement.target.text in self.lakes:
+                    tables[statement.target.text] = block
                 case sql.CreatePump() if statement.target.text in unread:  # not in the script that fills it
                     named.append((block, statement.target.text))
                     asked[statement.target.text] = _query_of(statement)
@@ -235,9 +266,12 @@ class _PageRun:
             for name in self._refused(asked):
                 asked[name] = fewer.get(name, "")
         asked = {name: query for name, query in asked.items() if query}
-        first = len(shown) + 1
-        sinks = {name: f"query{number}.result" for number, name in enumerate(asked, first)}
-        views = [Shown(block, name, sinks[name]) for block, name in named if name in asked]
+        alone = len(queries) + len(asked) == 1
+        sinks = ["query.result" if alone else f"query{n}.result" for n in range(1, len(queries) + len(asked) + 1)]
+        of_names = dict(zip(asked, sinks[len(queries) :], strict=True))
+        views = [Shown(block, name, of_names[name]) for block, name in named if name in asked]
+        views += [Shown(block, name, name) for name, block in tables.items()]
+        shown = [Shown(block, "", sink) for block, sink in zip(queries, sinks, strict=False)]
         ordered = sorted([*shown, *views], key=lambda one: (one.block, not one.name))
         return f"{self.script}{_lines(asked)}", ordered
 
@@ -252,27 +286,32 @@ class _PageRun:
         return found
 
     def _make_files(self, folder: Path, session: SparkSession) -> None:
-        made = [one for one in parse_script(self.script).statements if isinstance(one, sql.CreateTable)]
+        kinds = sql.CreateTable | sql.CreateStream
+        made = [one for one in parse_script(self.script).statements if isinstance(one, kinds)]
         tables = {dict(one.options).get("path", one.name.text): one for one in made}
-        for block in self.blocks:
+        for block in self.blocks.values():
             if block.kind.startswith(("csv ", "json ")):
                 path = block.kind.partition(" ")[2]
                 file, given = folder / path.lstrip("/"), tables.get(path)
                 file.parent.mkdir(parents=True, exist_ok=True)
                 if given is None or given.using == "csv":
                     file.write_text(block.text, encoding="utf-8")
+                    os.utime(file, ns=(to_micros(ARRIVAL) * 1000,) * 2)
                 elif given.using == "session":
                     session.createDataFrame(_read(given, block)).createOrReplaceTempView(given.name.text)
+                elif given.using == "delta":
+                    write_deltalake(file, _read(given, block))
                 else:
                     file.mkdir()
                     pq.write_table(_read(given, block), file / "1.parquet")
 
 
-def _read(table: sql.CreateTable, block: Block) -> pyarrow.Table:
+def _read(table: sql.CreateTable | sql.CreateStream, block: Block) -> pyarrow.Table:
     """Return the rows of a table that a block lists."""
-    types = {column.name: arrow_of(column.type) for column in table.columns}
-    options = pyarrow.csv.ConvertOptions(column_types=types, strings_can_be_null=True)
-    return pyarrow.csv.read_csv(BytesIO(block.text.encode()), convert_options=options)
+    types = pyarrow.schema([(column.name, arrow_of(column.type)) for column in table.columns])
+    without = {one.name: without_zones(one.type) for one in types}
+    options = pyarrow.csv.ConvertOptions(column_types=without, strings_can_be_null=True)
+    return pyarrow.csv.read_csv(BytesIO(block.text.encode()), convert_options=options).cast(types)
 
 
 def _query_of(pump: sql.CreatePump) -> str:
@@ -284,8 +323,22 @@ def _lines(asked: Mapping[str, str]) -> str:
     return "".join(f"{query};\n" for query in asked.values())
 
 
-def _in_folder(script: str, folder: Path) -> str:
-    return script.replace("'/data/", f"'{folder}/data/")
+def _in_folder(text: str, folder: Path) -> str:
+    """Return a script, or the value of an option, with paths below ``/data`` in a folder."""
+    return re.sub(r"(?<![\w}])/data/", f"{folder}/data/", text)
+
+
+def _lake_rows(options: Mapping[str, str], folder: Path) -> list[Row]:
+    """Return the rows that a reader of a lake table finds, sorted."""
+    given = {name: _in_folder(value, folder) for name, value in options.items()}
+    if "catalog" in given:
+        of_catalog = {
+            name.removeprefix("catalog."): value for name, value in given.items() if name.startswith("catalog.")
+        }
+        found = load_catalog(given["catalog"], **of_catalog).load_table(given["table"]).scan().to_arrow()
+    else:
+        found = DeltaTable(given["path"]).to_pyarrow_table()
+    return sorted(plain_rows(found), key=lambda row: str(list(row.values())))
 
 
 def _fixed() -> ExitStack:

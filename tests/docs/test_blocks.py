@@ -16,7 +16,10 @@ RUN = ("README.md", *OUTPUTS.PAGES)
 # They need a cluster, a broker, a store or a registry of metrics.
 FRAGMENTS = ("docs/clusters.md", "docs/kafka.md", "docs/observing.md", "docs/stores.md")
 SQL_ELSEWHERE = ("docs/lifetimes.md", "docs/debezium.md", "docs/schema-registry.md")
-"""Pages whose SQL `test_docs`, `tests/kafka/test_debezium.py` and the tests of the schema registry use."""
+"""Pages whose SQL `test_docs`, `tests/kafka/test_debezium.py` and the tests of the schema registry use.
+
+The blocks that `test_page_outputs` leaves out need a broker, a registry or a bucket, or only define streams.
+"""
 
 
 @pytest.mark.parametrize("kind", ["python", "sql"])

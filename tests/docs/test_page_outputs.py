@@ -28,7 +28,7 @@ def _outputs() -> ModuleType:
 
 
 OUTPUTS = _outputs()
-LONG = ("docs/sql.md", "docs/lifetimes.md", "docs/nested.md", "docs/functions.md")
+LONG = ("docs/sql.md", "docs/lifetimes.md", "docs/nested.md", "docs/functions.md", "docs/lakes.md")
 """These pages take ten seconds of processor time or more."""
 
 
