@@ -7,7 +7,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowtime.kernels.exact import Overflow, fitting_averages
@@ -24,6 +24,7 @@ def beyond(total: int | None, count: int, scale: int) -> bool:
     return abs(wide.quantize(mean, Decimal(1).scaleb(-shown))) >= Decimal(10) ** (38 - shown)
 
 
+@settings(deadline=None)
 @given(ROWS, st.integers(0, 38))
 def test_averages_that_do_not_fit_are_found(rows: list[tuple[int | None, int]], scale: int) -> None:
     wide = Context(prec=80)

@@ -139,7 +139,7 @@ def _kafka() -> Finding:
     if shutil.which("mvn"):
         return Finding("Kafka", "ok", f"{coordinates}, which mvn fetches at the first use")
     what = "Install Maven (mvn), or give Spark the jars: spark.jars, or spark.jars.packages, with these coordinates."
-    return Finding("Kafka", "missing", f"{coordinates} is not here, and there is no mvn to fetch it", what)
+    return Finding("Kafka", "missing", f"{coordinates} is not installed, and there is no mvn to download it", what)
 
 
 def _extra(name: str) -> Finding:
