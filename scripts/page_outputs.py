@@ -105,7 +105,7 @@ def bare(page: str) -> str:
 
 def blocks_of(page: str) -> list[Block]:
     """Return the fenced blocks of a page."""
-    return [Block(found[1], found[2], found.end()) for found in _FENCED.finditer(page)]
+    return [Block(match[1], match[2], match.end()) for match in _FENCED.finditer(page)]
 
 
 def written(page: str, outputs: Mapping[int, str]) -> str:
@@ -120,14 +120,14 @@ def written(page: str, outputs: Mapping[int, str]) -> str:
 def outputs_of(spark: SparkSession, page: str) -> tuple[dict[int, str], list[str]]:
     """Run the examples of a page; return what to show after which block, and what gave no rows."""
     blocks = dict(enumerate(blocks_of(bare(page))))
-    made, silent = dict[int, str](), list[str]()
+    outputs, silent = dict[int, str](), list[str]()
     for part in _scripts(blocks):
         run = _PageRun(part)
         rows = run.tables(spark)
-        made |= {number: _fence("rows", text) for number, text in rows.items()} | run.refusals()
+        outputs |= {number: _fence("rows", text) for number, text in rows.items()} | run.refusals()
         silent += run.silent
     alone = any(block.kind == _ABOVE for block in blocks.values())
-    return made | ({} if alone else said_by(spark, blocks)), silent
+    return outputs | ({} if alone else printed_by(spark, blocks)), silent
 
 
 def _scripts(blocks: Mapping[int, Block]) -> list[dict[int, Block]]:
@@ -144,19 +144,19 @@ def _scripts(blocks: Mapping[int, Block]) -> list[dict[int, Block]]:
     return [part for part in parts if any(block.kind == "sql input" for block in part.values())]
 
 
-def said_by(spark: SparkSession, blocks: Mapping[int, Block]) -> dict[int, str]:
+def printed_by(spark: SparkSession, blocks: Mapping[int, Block]) -> dict[int, str]:
     """Run the blocks of Python in an empty folder; return what they print."""
-    names, made = dict[str, Any](), dict[int, str]()
+    names, outputs = dict[str, Any](), dict[int, str]()
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         for number, block in blocks.items():
             if block.kind == "python":
                 names["mine"] = spark.newSession()
                 code = compile(block.text.replace(_SESSION, "mine"), f"block {number}", "exec")
-                with redirect_stdout(StringIO()) as said:
+                with redirect_stdout(StringIO()) as printed:
                     exec(code, names)  # noqa: S102 - this is what the page tells users to run
-                if lines := [line.rstrip() for line in said.getvalue().splitlines()]:
-                    made[number] = _fence("output", "\n".join(lines))
-    return made
+                if lines := [line.rstrip() for line in printed.getvalue().splitlines()]:
+                    outputs[number] = _fence("output", "\n".join(lines))
+    return outputs
 
 
 def _fence(kind: str, text: str) -> str:
@@ -174,11 +174,11 @@ class _Collecting(rt.Pipeline):
         self.rows = defaultdict[str, list[Row]](list)
 
     def stages(self, program: Program, place: Checkpoint) -> dict[str, Stage]:
-        made = super().stages(program, place)
+        stages = super().stages(program, place)
         for node in program.sinks:
             if node.format == "console":
-                made[node.name] = Stage(FunctionSink(partial(self._take, node.name), node.name), place.folder)
-        return made
+                stages[node.name] = Stage(FunctionSink(partial(self._take, node.name), node.name), place.folder)
+        return stages
 
     def _take(self, sink: str, batch: Batch) -> None:
         if batch.count:
@@ -196,14 +196,14 @@ class _PageRun:
     lakes: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        asked = [one for one in self.blocks.items() if one[1].kind in ("sql", "sql input")]
-        for number, block in sorted(asked, key=lambda one: one[1].kind):  # the input comes last
+        parts = [one for one in self.blocks.items() if one[1].kind in ("sql", "sql input")]
+        for number, block in sorted(parts, key=lambda one: one[1].kind):  # the input comes last
             self.begins[number] = self.script.count("\n")
             self.script += block.text if block.text.rstrip().endswith(";") else f"{block.text};\n"
 
     def refusals(self) -> dict[int, str]:
         """Return the messages of the blocks that are refused."""
-        made = {}
+        messages = {}
         for number, block in self.blocks.items():
             if block.kind.startswith("sql refused"):
                 begins = self.script.count("\n")
@@ -211,8 +211,8 @@ class _PageRun:
                     replace(problem, place=problem.place and replace(problem.place, line=problem.place.line - begins))
                     for problem in compile_script(self.script + block.text).problems
                 ]
-                made[number] = _fence("refused", "\n\n".join(_wrapped(str(problem)) for problem in problems))
-        return made
+                messages[number] = _fence("refused", "\n\n".join(_wrapped(str(problem)) for problem in problems))
+        return messages
 
     def tables(self, spark: SparkSession) -> dict[int, str]:
         """Return the rows of each block, as text."""
@@ -244,7 +244,7 @@ class _PageRun:
         streams = [one for one in statements if isinstance(one, sql.CreateStream)]
         unread = {one.name.text for one in streams if one.shape or one.using}
         self.lakes = {one.name.text: dict(one.options) for one in streams if one.using in LAKES}
-        asked = dict[str, str]()
+        selects = dict[str, str]()
         for statement in statements:
             block = max(number for number, line in self.begins.items() if line < statement.place.line)
             match statement:
@@ -256,39 +256,39 @@ class _PageRun:
                     tables[statement.target.text] = block
                 case sql.CreatePump() if statement.target.text in unread:  # not in the script that fills it
                     named.append((block, statement.target.text))
-                    asked[statement.target.text] = _query_of(statement)
+                    selects[statement.target.text] = _query_of(statement)
                 case sql.CreatePump():
                     named.append((block, statement.target.text))
                 case sql.CreateStream() if statement.query is not None:
                     named.append((block, statement.name.text))
-        asked = {name: f"{_ALL} {name} EMIT INTERVALS (start, stop)" for _, name in named} | asked
+        selects = {name: f"{_ALL} {name} EMIT INTERVALS (start, stop)" for _, name in named} | selects
         for fewer in ({name: f"{_ALL} {name}" for _, name in named}, {}):
-            for name in self._refused(asked):
-                asked[name] = fewer.get(name, "")
-        asked = {name: query for name, query in asked.items() if query}
-        alone = len(queries) + len(asked) == 1
-        sinks = ["query.result" if alone else f"query{n}.result" for n in range(1, len(queries) + len(asked) + 1)]
-        of_names = dict(zip(asked, sinks[len(queries) :], strict=True))
-        views = [Shown(block, name, of_names[name]) for block, name in named if name in asked]
+            for name in self._refused(selects):
+                selects[name] = fewer.get(name, "")
+        selects = {name: query for name, query in selects.items() if query}
+        alone = len(queries) + len(selects) == 1
+        sinks = ["query.result" if alone else f"query{n}.result" for n in range(1, len(queries) + len(selects) + 1)]
+        of_names = dict(zip(selects, sinks[len(queries) :], strict=True))
+        views = [Shown(block, name, of_names[name]) for block, name in named if name in selects]
         views += [Shown(block, name, name) for name, block in tables.items()]
         shown = [Shown(block, "", sink) for block, sink in zip(queries, sinks, strict=False)]
         ordered = sorted([*shown, *views], key=lambda one: (one.block, not one.name))
-        return f"{self.script}{_lines(asked)}", ordered
+        return f"{self.script}{_lines(selects)}", ordered
 
-    def _refused(self, asked: Mapping[str, str]) -> list[str]:
+    def _refused(self, selects: Mapping[str, str]) -> list[str]:
         """Return the names whose query is refused."""
-        begins, names = self.script.count("\n"), list(asked)
-        found = []
-        for problem in compile_script(f"{self.script}{_lines(asked)}").problems:
+        begins, names = self.script.count("\n"), list(selects)
+        refused = []
+        for problem in compile_script(f"{self.script}{_lines(selects)}").problems:
             if problem.place is None or problem.place.line <= begins:
                 raise rt.Refused(problem)
-            found.append(names[problem.place.line - begins - 1])
-        return found
+            refused.append(names[problem.place.line - begins - 1])
+        return refused
 
     def _make_files(self, folder: Path, session: SparkSession) -> None:
         kinds = sql.CreateTable | sql.CreateStream
-        made = [one for one in parse_script(self.script).statements if isinstance(one, kinds)]
-        tables = {dict(one.options).get("path", one.name.text): one for one in made}
+        definitions = [one for one in parse_script(self.script).statements if isinstance(one, kinds)]
+        tables = {dict(one.options).get("path", one.name.text): one for one in definitions}
         for block in self.blocks.values():
             if block.kind.startswith(("csv ", "json ")):
                 path = block.kind.partition(" ")[2]
@@ -319,8 +319,8 @@ def _query_of(pump: sql.CreatePump) -> str:
     return " ".join(re.sub(r"^.*?\bINSERT\s+INTO\s+\S+\s+(?=SELECT|WITH)", "", pump.text, flags=re.DOTALL).split())
 
 
-def _lines(asked: Mapping[str, str]) -> str:
-    return "".join(f"{query};\n" for query in asked.values())
+def _lines(selects: Mapping[str, str]) -> str:
+    return "".join(f"{query};\n" for query in selects.values())
 
 
 def _in_folder(text: str, folder: Path) -> str:
@@ -335,10 +335,10 @@ def _lake_rows(options: Mapping[str, str], folder: Path) -> list[Row]:
         of_catalog = {
             name.removeprefix("catalog."): value for name, value in given.items() if name.startswith("catalog.")
         }
-        found = load_catalog(given["catalog"], **of_catalog).load_table(given["table"]).scan().to_arrow()
+        rows = load_catalog(given["catalog"], **of_catalog).load_table(given["table"]).scan().to_arrow()
     else:
-        found = DeltaTable(given["path"]).to_pyarrow_table()
-    return sorted(plain_rows(found), key=lambda row: str(list(row.values())))
+        rows = DeltaTable(given["path"]).to_pyarrow_table()
+    return sorted(plain_rows(rows), key=lambda row: str(list(row.values())))
 
 
 def _fixed() -> ExitStack:
