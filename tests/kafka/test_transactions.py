@@ -170,7 +170,7 @@ def test_another_process_of_the_checkpoint_or_one_that_takes_over_is_the_only_on
     second.open()
     with pytest.raises(Refused, match="R441 another process has begun to write the stream o of the topic") as told:
         engine.tick()
-    assert told.value.problems[0].hint.startswith("Let that one go on.")
+    assert told.value.problems[0].hint.startswith("Let that process run.")
     engine.stop()
     second.close()
     assert target.rows() == []

@@ -116,7 +116,7 @@ def test_a_new_checkpoint_wrote_the_rows_of_a_topic_twice(
     (tmp_path / "check1" / "handover" / "kafka-o" / KNOWN).unlink()
     with pytest.raises(Refused, match="R441") as told:
         topic.run("check1", take_over=["p"])
-    assert told.value.problems[0].hint.endswith("or write into another topic with a new --checkpoint.")
+    assert told.value.problems[0].hint.endswith("or write to another topic with a new --checkpoint.")
     topic.run("check2", "even", "odd")
     assert topic.records() == [(0, 0), (1, 1), (2, 2)]
     assert topic.read() == ([0, 1, 2], {"in": 3, "accepted": 3})
