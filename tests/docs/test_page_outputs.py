@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
-from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.docs.scripts import ROOT, script
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROOT = Path(__file__).parents[2]
 
-
-def _outputs() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("page_outputs", ROOT / "scripts/page_outputs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look up the module
-    spec.loader.exec_module(module)
-    return module
-
-
-OUTPUTS = _outputs()
+OUTPUTS = script("page_outputs")
 LONG = ("docs/sql.md", "docs/lifetimes.md", "docs/nested.md", "docs/functions.md", "docs/lakes.md")
 """These pages take ten seconds of processor time or more."""
 

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.docs.scripts import ROOT, script
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROOT = Path(__file__).parents[2]
 
-
-def _pictures() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("pictures", ROOT / "scripts/pictures.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look up the module
-    spec.loader.exec_module(module)
-    return module
-
-
-PICTURES = _pictures()
+PICTURES = script("pictures")
 RUNS = json.loads(PICTURES.RUNS.read_text(encoding="utf-8"))
 
 
