@@ -6,6 +6,7 @@ A bucket is configured once: pyiceberg, the tasks that write and Spark, which re
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ _OURS: Final = "rowtime.runtime.iceberg_io.StoreIO"
 _THEIRS: Final = ("abfs", "wasb", "az:")  # stores for which pyiceberg prefers another library to Arrow
 _LOCAL: Final = ("file:", "/")
 _LOST: Final = re.compile(r"Path does not exist '([^/']+)/")
+_CREATED_TWICE: Final = re.compile(r"already exists|duplicate key")  # as SQLite, MySQL and PostgreSQL say
+_PAUSES: Final = (0.05, 0.2, 0.5)  # seconds
 _NAMES: Final = {
     "endpoint": ("s3.endpoint",),
     "region": ("s3.region", "client.region"),
@@ -37,13 +40,29 @@ def given_in(options: Mapping[str, str]) -> dict[str, str]:
 
 def opened(name: str, given: Mapping[str, str]) -> Any:
     """Return a catalog by name. Raises ``ImportError`` without pyiceberg, and whatever pyiceberg raises."""
-    from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - an extra
-
-    catalog = load_catalog(name, **given)
+    catalog = _loaded(name, given)
     if not str(catalog.properties.get("warehouse", "")).startswith(_THEIRS):
         catalog.properties.setdefault(_IO, _OURS)
     catalog.commit_table = Commits(catalog).commit_table  # type: ignore[method-assign]  # tables ask their catalog
     return catalog
+
+
+def _loaded(name: str, given: Mapping[str, str]) -> Any:
+    """Load a catalog.
+
+    An SQL catalog creates its tables when it is opened first, and fails if another program has just created them.
+    Then it is loaded again.
+    """
+    from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - an extra
+
+    for pause in _PAUSES:
+        try:
+            return load_catalog(name, **given)
+        except Exception as error:
+            if not _CREATED_TWICE.search(str(error)):
+                raise
+            time.sleep(pause)
+    return load_catalog(name, **given)
 
 
 def settings_in(properties: Mapping[str, str], bucket: str) -> StoreSettings:
