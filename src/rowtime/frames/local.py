@@ -17,7 +17,7 @@ import pyarrow as pa
 from rowtime.frames.columns import places_in, selected
 from rowtime.frames.kinds import DECIMAL, PLAIN, arrow_of, holds, spark_type, sql_type
 from rowtime.frames.queries import FEW_ROWS, Query, TooMany, all_of, as_columns, called
-from rowtime.frames.tables import Column, stacked
+from rowtime.frames.tables import Column, sorted_by, stacked
 from rowtime.frames.translated import Item, group_key, item, order, parsed, scope_of, scope_of_fields, tested
 from rowtime.frames.values import Scope, Value
 from rowtime.frames.words import Untranslated
@@ -167,6 +167,9 @@ class LocalFrame(Rows):
 
     def in_order(self, terms: Sequence[str]) -> LocalFrame | None:
         """Return the rows sorted by some terms of ORDER BY; ``None`` if Spark has to sort them."""
+        at = self._numbers(terms) if self.sized > FEW_ROWS else None  # for few, one query does all
+        if at and (rows := sorted_by(self._table(), [f"c{n}" for n in at])) is not None:
+            return LocalFrame(self._session, self.fields, rows)
         try:
             return self._of(behind=f" ORDER BY {order(terms, self.scope)}")
         except Untranslated:
@@ -273,11 +276,9 @@ class LocalFrame(Rows):
 
     def places(self, names: Sequence[str]) -> pa.Array | None:
         """Return the place, from 0 on, of each of few rows in ascending order; ``None`` if that needs a query."""
-        rows, indices = self._rows, {name.lower(): n for n, name in enumerate(self.columns)}
-        at = [indices.get(name.lower()) for name in names]
-        if isinstance(rows, Query) or rows.num_rows > FEW_ROWS or None in at or len(indices) < len(self.fields):
-            return None
-        return places_in(rows, {n: self.fields[n][1] for n in at if n is not None})
+        rows, at = self._rows, self._numbers(names)
+        few = isinstance(rows, pa.Table) and rows.num_rows <= FEW_ROWS
+        return places_in(rows, {n: self.fields[n][1] for n in at}) if few and at is not None else None
 
     def share(self) -> None:
         """Compute the rows once, because several will read them."""
@@ -306,6 +307,12 @@ class LocalFrame(Rows):
         if isinstance(self._rows, Query):
             self._rows = self._rows.rows()
         return self._rows
+
+    def _numbers(self, names: Sequence[str]) -> list[int] | None:
+        """Return the places of columns among the fields; ``None`` if one of the names is not that of one column."""
+        indices = {name.lower(): n for n, name in enumerate(self.columns)}
+        at = [indices.get(name.lower(), -1) for name in names]
+        return None if min(at, default=0) < 0 or len(indices) < len(self.fields) else at
 
     def _items(self, texts: Sequence[str]) -> Iterator[Item]:
         for text in texts:

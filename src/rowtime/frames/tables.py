@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rowtime.frames.kinds import arrow_of, without_zones
 
+_SORTED = {pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.bool_(), pa.date32(), pa.string()}
+_FEW_RUNS = 64
 Column = tuple[str, str]  # its name, and its type in Spark's words
 
 
@@ -34,3 +39,64 @@ def has(table: pa.Table, fields: Sequence[Column]) -> bool:
     return all(
         name in present and without_zones(present[name]) == without_zones(arrow_of(kind)) for name, kind in fields
     )
+
+
+def sorted_by(table: pa.Table, names: Sequence[str]) -> pa.Table | None:
+    """Return the rows in ascending order of columns; nothing is copied if they are in order, or in a few ordered runs.
+
+    Threads that compute a part each deliver such runs. ``None`` if one of the columns has NULLs, or a type that Arrow
+    may sort differently from Spark.
+    """
+    columns = [table.column(name) for name in names]
+    if any(column.null_count or not _is_sorted_alike(column.type) for column in columns):
+        return None
+    keys: list[np.ndarray] = []
+    number = max(0, table.num_rows - 1)
+    falls, ties = np.zeros(number, bool), np.ones(number, bool)
+    for column in columns:
+        keys.append(key := _ranks(column))
+        falls |= ties & (key[:-1] > key[1:])
+        ties &= key[:-1] == key[1:]
+        if not ties.any():
+            break
+    runs = _runs(keys, np.flatnonzero(falls))
+    if runs is not None:
+        return pa.concat_tables([table.slice(start, end - start) for start, end in runs]) if len(runs) > 1 else table
+    keys += map(_ranks, columns[len(keys) :])
+    return table.combine_chunks().take(pa.array(np.lexsort(keys[::-1])))
+
+
+def _runs(keys: Sequence[np.ndarray], falls: np.ndarray) -> list[tuple[int, int]] | None:
+    """Return where sorted runs begin and end, in their order; ``None`` if they are many, or interleave.
+
+    ``falls``: the rows after which a lower one follows.
+    """
+    if len(falls) >= _FEW_RUNS:
+        return None
+    starts = [0, *(falls + 1).tolist()]
+    runs = [*pairwise([*starts, len(keys[0])])]
+    if not len(falls):
+        return runs
+
+    def at(row: int) -> list[int]:
+        return [int(key[row]) for key in keys]
+
+    runs.sort(key=lambda run: at(run[0]))
+    return None if any(at(end - 1) >= at(start) for (_, end), (start, _) in pairwise(runs)) else runs
+
+
+def _is_sorted_alike(kind: pa.DataType) -> bool:
+    """Return True for a type whose values Arrow and Spark sort alike."""
+    return kind in _SORTED or pa.types.is_timestamp(kind)
+
+
+def _ranks(column: pa.ChunkedArray) -> np.ndarray:
+    """Return numbers in the order of the values."""
+    if not pa.types.is_string(column.type):
+        width = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
+        numbers: np.ndarray = column.cast(width).to_numpy()
+        return numbers
+    encoded = column.combine_chunks().dictionary_encode()
+    ranks = pc.rank(encoded.dictionary, sort_keys="ascending").to_numpy()
+    places: np.ndarray = ranks[encoded.indices.to_numpy()] if len(ranks) else ranks
+    return places

@@ -80,20 +80,24 @@ def advances(
     """
     if not len(wanted):
         return positions, wanted, reached
+    if gap <= 1 and wanted[0] > reached and (wanted[1:] > wanted[:-1]).all():
+        return positions, wanted, int(wanted[-1])
     running = np.maximum(wanted, reached)
     np.maximum.accumulate(running, out=running)
     rises = np.empty(len(running), bool)
     rises[0] = running[0] > reached
     np.greater(running[1:], running[:-1], out=rises[1:])
     where, values = positions[rises], running[rises]
-    keep = _spaced(values, sent, gap)
-    return where[keep], values[keep], int(running[-1])
+    if gap > 1:
+        keep = _spaced(values, sent, gap)
+        where, values = where[keep], values[keep]
+    return where, values, int(running[-1])
 
 
 def _spaced(values: np.ndarray, sent: int, gap: int) -> np.ndarray:
     """Return the indexes of ascending values at least ``gap`` above the one before; the end is always included."""
-    if gap <= 1 or not len(values):
-        return np.arange(len(values))
+    if not len(values):
+        return np.array([], np.int64)
     at = int(np.searchsorted(values, sent + gap)) if sent > BEGINNING else 0
     kept = []
     if (int(values[-1]) - int(values[0])) // gap < len(values) // FEWER:  # only few can be kept

@@ -26,10 +26,10 @@ def take_functions(given: SparkSession, derived: SparkSession) -> None:
     rules about expressions go by these names.
     """
     mine, theirs = _registry(derived), _registry(given)
-    own = frozenset(names_of(mine.listFunction()))
-    listed = theirs.listFunction()
-    for number, name in enumerate(names_of(listed)):
-        if name not in own:
+    ours, listed = mine.listFunction(), theirs.listFunction()
+    own = frozenset(names_of(ours)) if listed.size() > ours.size() else None  # nobody can remove one of Spark's
+    for number, name in enumerate([] if own is None else names_of(listed)):
+        if own is not None and name not in own:
             identifier = listed.apply(number)
             info, builder = theirs.lookupFunction(identifier), theirs.lookupFunctionBuilder(identifier)
             mine.registerFunction(identifier, info.get(), builder.get())
@@ -82,8 +82,12 @@ def python_functions(spark: SparkSession, names: AbstractSet[str]) -> dict[str, 
     """
     from pyspark import cloudpickle  # noqa: PLC0415 - only for functions
 
+    own, listed = spark_functions(spark), _registry(spark).listFunction()
+    foreign = names - own
+    if not foreign or listed.size() <= len(own):  # a session without functions of users
+        return {}
     byte, functions = spark._jvm.scala.reflect.ClassTag.Byte(), {}  # type: ignore[union-attr]  # noqa: SLF001 - as above
-    for name in sorted(names & {*map(str.lower, names_of(_registry(spark).listFunction()))} - spark_functions(spark)):
+    for name in sorted(foreign & {*map(str.lower, names_of(listed))}):
         if (call := _python_function(spark, name)) is not None:
             try:
                 functions[name] = cloudpickle.loads(bytes(call.func().command().toArray(byte)))

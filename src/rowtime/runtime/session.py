@@ -121,7 +121,7 @@ def derive(spark: SparkSession) -> SparkSession:
         what = "the session is one of Spark Connect, which has no driver in this process"
         raise refuse("R212", what, "Run the pipeline where Spark's driver runs, with a session of its own.")
     derived = spark.newSession()
-    for key in derived.conf.getAll:
+    for key in _keys(derived):
         # Spark knows the setting, and it is not the application's own.
         if key.startswith("spark.sql.") and not key.startswith(PASSED) and derived.conf.isModifiable(key):
             derived.conf.unset(key)
@@ -129,9 +129,17 @@ def derive(spark: SparkSession) -> SparkSession:
         derived.conf.set(key, value)
     # Workers that have not come yet are not counted, so the application's setting comes first.
     parallel = str(max(1, derived.sparkContext.defaultParallelism))
-    partitions = derived.sparkContext.getConf().get("spark.sql.shuffle.partitions", parallel)
+    given = derived.sparkContext._conf  # noqa: SLF001 - getConf makes a call for each setting
+    partitions = given.get("spark.sql.shuffle.partitions", parallel)
     derived.conf.set("spark.sql.shuffle.partitions", partitions or parallel)
     return derived
+
+
+def _keys(spark: SparkSession) -> list[str]:
+    """Return the names of the settings that are set, in two calls; PySpark's own function makes one for each."""
+    jvm: Any = spark._jvm  # noqa: SLF001 - as below
+    joined: str = jvm.java.lang.String.join("\n", spark.conf._jconf.getAllAsJava().keySet())  # noqa: SLF001 - as below
+    return joined.split("\n")
 
 
 @contextmanager

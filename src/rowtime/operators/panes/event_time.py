@@ -187,7 +187,7 @@ class EventTimed(Unary):
         """Return the bound that each item asks for."""
         column = items["t" if self.mode == OUTPUT else "b"]
         wanted: np.ndarray = pc.fill_null(column, BEGINNING).to_numpy()
-        if self.mode == OUTPUT:
+        if self.mode == OUTPUT and self.lag:
             return np.where(wanted > BEGINNING, wanted - self.lag, BEGINNING)
         return wanted
 

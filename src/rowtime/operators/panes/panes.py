@@ -62,6 +62,8 @@ from rowtime.sql.generate import to_spark
 from rowtime.sql.script import parse_expression
 
 NO_BOUND = "CAST(NULL AS BIGINT)"
+TAKEN, LATE, NO_PANE = 0, 1, 2
+REASONS = ("", "LATE", "NO_PANE")
 NEVER = END + 1  # stands for a bound that is still to come
 
 
@@ -172,17 +174,22 @@ class Panes(RowGroups):
             return []
         positions, times = self._times(tick, delta, line)
         bounds = line.at(positions)
-        self._watch(tick, declared, positions[times < less(bounds, self.age)], line)
-        rows = self._accepted(tick, delta.rows, positions, times, bounds)
-        first = self.times.first_end(times)
-        behind = (bounds >= first) & (times >= less(bounds, self.age))
-        late = positions[behind]
-        fires = line.next(late, NEVER)
-        kept = self._grouped(tick, rows, self._late_table(tick, late, bounds[behind], fires), self._in_time(line))
+        passed = np.flatnonzero(times < bounds)  # of the others, none is late, and none is behind the end of its pane
+        is_late = times[passed] < less(bounds[passed], self.age)
+        refused = np.where(self.times.covers(times), TAKEN, NO_PANE)
+        refused[passed[is_late]] = LATE
+        self._watch(tick, declared, positions[passed[is_late]], line)
+        rows = self._accepted(tick, delta.rows, refused, positions, bounds)
+        behind = passed[~is_late & (bounds[passed] >= self.times.first_end(times[passed]))]
+        fires = line.next(positions[behind], NEVER)
+        late = self._late_table(tick, positions[behind], bounds[behind], fires)
+        kept = self._grouped(tick, rows, late, self._in_time(line))
         tick.describe(self, "aggregate, keep partial results")
         self._write(tick, kept, None if delta.count is None else delta.count * self.times.most)
         again = times[behind][fires < NEVER]
-        return [int(first[behind].min()), int(again.max()) + self.times.duration] if len(again) else []
+        if not len(again):
+            return []
+        return [int(self.times.first_end(times[behind]).min()), int(again.max()) + self.times.duration]
 
     def _times(self, tick: Tick, delta: Delta, line: Timeline) -> tuple[np.ndarray, np.ndarray]:
         """Return position and event time of each row: those of the declaration, or the ones that filters left."""
@@ -194,16 +201,14 @@ class Panes(RowGroups):
         return positions, line.times[np.searchsorted(line.rows, positions)]
 
     def _accepted(
-        self, tick: Tick, rows: DataFrame, positions: np.ndarray, times: np.ndarray, bounds: np.ndarray
+        self, tick: Tick, rows: DataFrame, judged: np.ndarray, positions: np.ndarray, bounds: np.ndarray
     ) -> DataFrame:
-        """Return the rows above the bound minus the discard age, and in a pane."""
-        late = times < less(bounds, self.age)
-        nowhere = ~late & ~self.times.covers(times)
-        refused = late | nowhere
+        """Return the rows above the bound minus the discard age, and in a pane; ``judged`` has the reasons."""
+        refused = judged != TAKEN
         if not refused.any():
             tick.count(self, len(positions))
             return rows
-        reasons = np.where(late, "LATE", "NO_PANE")[refused].tolist()
+        reasons = [REASONS[n] for n in judged[refused].tolist()]
         verdict = verdict_on(rows, int((~refused).sum()), positions[refused], reasons, bounds[refused])
         return tick.account(self, rows, verdict, f"timestamp_micros({self.event.micros})")
 

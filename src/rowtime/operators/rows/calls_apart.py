@@ -8,7 +8,7 @@ attempt.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
@@ -20,13 +20,18 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _LINE = "\n"  # no function name contains it
+_BUILTIN: Final[dict[str, frozenset[str]]] = {}  # by application
 Attempted = Callable[["SparkSession", list[str]], "Column"]
 
 
 def spark_functions(spark: SparkSession) -> frozenset[str]:
-    """Return the names of Spark's own functions, in lower case."""
-    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way
-    return frozenset(names_of(jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry.builtin().listFunction()))
+    """Return the names of Spark's own functions, in lower case; listed once for each application."""
+    application = spark.sparkContext.applicationId
+    if application not in _BUILTIN:
+        jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way
+        listed = jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry.builtin().listFunction()
+        _BUILTIN[application] = frozenset(names_of(listed))
+    return _BUILTIN[application]
 
 
 def names_of(listed: Any) -> list[str]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rowtime.core.errors import refuse
-from rowtime.frames.local import is_local
+from rowtime.frames.kinds import holds
+from rowtime.frames.local import LocalFrame, is_local
 from rowtime.operators.contract import functions as F
+from rowtime.operators.rows.values import type_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,6 +22,15 @@ if TYPE_CHECKING:
 def collected(rows: DataFrame) -> pa.Table:
     """Return the rows, by one Spark job."""
     return loosened(rows).toArrow()
+
+
+def few(rows: DataFrame, most: int) -> DataFrame:
+    """Return the same rows on the driver, by one Spark job, if they are at most so many."""
+    fields = [(field.name, type_text(field.dataType)) for field in rows.schema.fields]
+    if is_local(rows) or not all(holds(kind) for _, kind in fields):
+        return rows
+    table = collected(rows.limit(most + 1))
+    return rows if table.num_rows > most else LocalFrame.of(rows.sparkSession, table, fields) or rows
 
 
 def loosened(rows: DataFrame) -> DataFrame:

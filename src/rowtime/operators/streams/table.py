@@ -14,8 +14,10 @@ from rowtime.core.clock import Clocks
 from rowtime.core.columns import ROW_NUMBER
 from rowtime.core.fields import LATER, OPTIONS, Micros
 from rowtime.core.time import BEGINNING, END
+from rowtime.frames.queries import FEW_ROWS
 from rowtime.operators.contract import Column, Control, Delta, Operator, Shape, Tick
 from rowtime.operators.contract.state import Kept, StateNote
+from rowtime.operators.rows.collected import few
 
 PINNED, VERSIONS = "table", "versions"  # the names of the copy, and of the copies of a table that is read again
 OF_TABLES = (f"/{PINNED}", f"/{VERSIONS}")  # suffixes of the keys of segments in which no row waits
@@ -77,8 +79,8 @@ class Table(Operator):
         control, segments = tick.control(self), tick.segments(self, PINNED)
         assert isinstance(control, Pinned)
         if not control.pinned:
-            rows = tick.lookup(self).selectExpr("*", f"monotonically_increasing_id() AS {ROW_NUMBER}")
             tick.describe(self, "copy the table")
+            rows = few(tick.lookup(self).selectExpr("*", f"monotonically_increasing_id() AS {ROW_NUMBER}"), FEW_ROWS)
             segments.add(self._state.write(tick, self, rows, None))
             tick.remember(self, pinned=True)
         live = segments.overlapping(BEGINNING, END)

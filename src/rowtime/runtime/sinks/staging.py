@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
@@ -16,6 +15,7 @@ from rowtime.core.clock import least
 from rowtime.core.columns import DUE, LINE, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.core.stores import Place, below
 from rowtime.frames.local import is_local
+from rowtime.frames.tables import sorted_by
 from rowtime.operators.contract import Delta, quoted
 from rowtime.operators.contract.state import Route, Segment
 from rowtime.operators.rows.collected import collected
@@ -130,6 +130,8 @@ class Stage:
         on_driver = order in ((ROWTIME, WRITER, POSITION), (POSITION,)) and fits_the_driver(delta.rows, delta.count)
         names = node.columns
         form = replace(FileForm.of(node, names), required=getattr(self.sink, "required", frozenset()))
+        if self._place() != str(self.folder):  # inside of the checkpoint, where nobody else reads the files
+            form = replace(form, dictionary=False)
         if form.folders and not fits_the_driver(delta.rows, delta.count):
             rows = _together(delta.rows, form.split, order)
         else:
@@ -272,13 +274,9 @@ def _together(rows: DataFrame, split: Sequence[str], order: Sequence[str]) -> Da
 
 def _sorted(rows: pa.Table, order: Sequence[str]) -> pa.Table:
     """Return the rows ordered by their places, and first by ``__n`` (µs) and by writer if these are in the order."""
-    keys = [rows[POSITION].to_numpy()]
-    if ROWTIME in order:
-        writers = rows[WRITER].combine_chunks().dictionary_encode()
-        names = [name.encode() for name in writers.dictionary.to_pylist()]
-        ranks = np.argsort(np.argsort(np.array(names, object)))
-        keys += [ranks[writers.indices.to_numpy()], rows[DUE].to_numpy()]
-    return rows.combine_chunks().take(pa.array(np.lexsort(keys)))
+    rows = sorted_by(rows, [DUE if name == ROWTIME else name for name in order])
+    assert rows is not None  # numbers and names, of which none is NULL
+    return rows
 
 
 def _term(text: str) -> Column:
