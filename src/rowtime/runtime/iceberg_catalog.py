@@ -43,7 +43,7 @@ def opened(name: str, given: Mapping[str, str]) -> Any:
     catalog = _loaded(name, given)
     if not str(catalog.properties.get("warehouse", "")).startswith(_THEIRS):
         catalog.properties.setdefault(_IO, _OURS)
-    catalog.commit_table = Commits(catalog).commit_table  # tables ask their catalog
+    catalog.commit_table = Commits(catalog).commit_table  # tables call it
     return catalog
 
 
