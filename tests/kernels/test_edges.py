@@ -6,9 +6,11 @@ import random
 from collections import defaultdict
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rowtime.kernels import edges
 from rowtime.kernels.edges import paired
 
 EDGES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.booleans()), max_size=40)
@@ -43,3 +45,17 @@ def test_pairs_equal_those_of_queues(edges: list[tuple[int, int, bool]], seed: i
     ends, lost = by_hand(edges, order)
     assert dict(zip(found.starts.tolist(), found.ends.tolist(), strict=True)) == ends
     assert sorted(found.lost.tolist()) == sorted(lost)
+
+
+@pytest.mark.parametrize("mix", [0, 1 << 62, 1])
+def test_keys_whose_bits_are_equal_are_told_apart(mix: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edges, "_MIX", np.uint64(mix))
+    test_pairs_equal_those_of_queues()
+
+
+def test_a_planted_fault_in_the_order_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edges, "_MIX", np.uint64(0))
+    monkeypatch.setattr(edges, "_ordered", lambda *_: True)
+    monkeypatch.setattr(edges, "_follows", lambda key: np.ones(max(0, len(key) - 1), bool))
+    with pytest.raises(AssertionError):
+        test_pairs_equal_those_of_queues()

@@ -76,11 +76,11 @@ def test_the_bound_beside_a_row_is_that_of_the_items_before_it(
 
 @pytest.mark.parametrize("fault", ["a bound of the row itself", "one bound too few"])
 def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
-    right = timeline._beside
+    right = timeline.values_at
 
     def wrong(rows: np.ndarray, positions: np.ndarray, values: np.ndarray) -> np.ndarray:
         return right(rows, positions - 1 if fault == "a bound of the row itself" else positions + 1, values)
 
-    monkeypatch.setattr(timeline, "_beside", wrong)
+    monkeypatch.setattr(timeline, "values_at", wrong)
     with pytest.raises(AssertionError):
         test_the_bound_beside_a_row_is_that_of_the_items_before_it()

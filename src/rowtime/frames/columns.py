@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,8 @@ _NUMBER: Final = re.compile(r"CAST\((-?\d{1,19}) AS (BIGINT|INTEGER)\)")
 _NUMBER_BESIDE: Final = re.compile(r"CASE WHEN c(\d+) IS NOT NULL THEN xor\((CAST\(.*\)), 0\) END")
 _FIRST_KNOWN: Final = re.compile(r"coalesce\(c(\d+), ")
 _TIME: Final = re.compile(r"make_timestamp\((?:c(\d+)|least\(c(\d+), CAST\((\d{1,18}) AS BIGINT\)\))\)")
+_ONE_COLUMN: Final = re.compile(r"(?P<before>|epoch_us\(|make_timestamp\()c(?P<number>\d+)(?P<after>\)?)")
+_OTHER_ROWS: Final = re.compile(r"\bunnest\(|\bOVER\b", re.IGNORECASE)
 _TEXT: Final = re.compile(r"'([^']*)'")
 _SORTED: Final = frozenset({"bigint", "int", "smallint", "tinyint", "string", "timestamp", "date", "boolean"})
 _BEYOND: Final = {"BIGINT": 2**63, "INTEGER": 2**31}
@@ -36,6 +39,39 @@ def selected(table: pa.Table, texts: Sequence[str]) -> pa.Table | None:
             return None
         arrays.append(array)
     return pa.Table.from_arrays(arrays, names=[f"c{n}" for n in range(len(arrays))])
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A select list over a table: for each column the text over the table, ``None`` if only a query computes it."""
+
+    table: pa.Table
+    texts: tuple[str | None, ...]
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Projection:
+        """Return the list of all columns."""
+        return cls(table, tuple(f"c{n}" for n in range(table.num_columns)))
+
+    def over(self, texts: Sequence[str]) -> Projection | None:
+        """Return the list of a query over these columns; ``None`` if it may have other rows, or in another order."""
+        if any(_OTHER_ROWS.search(text) for text in texts):
+            return None
+        return replace(self, texts=tuple(map(self._text, texts)))
+
+    def _text(self, text: str) -> str | None:
+        match = _ONE_COLUMN.fullmatch(text)
+        if match is None:
+            return text if _NUMBER.fullmatch(text) or _TEXT.fullmatch(text) else None
+        below = self.texts[int(match["number"])]
+        is_column = below is not None and _COLUMN.fullmatch(below) is not None
+        if not match["before"]:
+            return below
+        return f"{match['before']}{below}{match['after']}" if is_column else None
+
+    def arrays(self) -> list[pa.Array | pa.ChunkedArray | None]:
+        """Return the columns that need no query."""
+        return [None if text is None else _column(self.table, text) for text in self.texts]
 
 
 def places_in(table: pa.Table, kinds: Mapping[int, str]) -> pa.Array | None:

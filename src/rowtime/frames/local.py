@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 from rowtime.frames.columns import places_in, selected
 from rowtime.frames.kinds import DECIMAL, PLAIN, arrow_of, holds, spark_type, sql_type
 from rowtime.frames.queries import FEW_ROWS, Query, TooMany, all_of, as_columns, called
-from rowtime.frames.tables import Column, sorted_by, stacked
+from rowtime.frames.tables import Column, delivered, sorted_by, stacked
 from rowtime.frames.translated import Item, group_key, item, order, parsed, scope_of, scope_of_fields, tested
 from rowtime.frames.values import Scope, Value
 from rowtime.frames.words import Untranslated
@@ -219,7 +220,7 @@ class LocalFrame(Rows):
     def toArrow(self) -> pa.Table:  # noqa: N802 - Spark's name
         """Return the rows; raises ``Uncomputed``."""
         table = self._table()
-        arrays = [_shown(table.column(n), kind) for n, (_, kind) in enumerate(self.fields)]
+        arrays = [delivered(table.column(n), kind) for n, (_, kind) in enumerate(self.fields)]
         fields = [pa.field(name, array.type) for name, array in zip(self.columns, arrays, strict=True)]
         return pa.table(arrays, schema=pa.schema(fields))
 
@@ -331,8 +332,11 @@ class LocalFrame(Rows):
             rows = selected(self._rows, [selected_item.value.sql for selected_item in items])
             if rows is not None:
                 return LocalFrame(self._session, fields, rows)
-        listed = ", ".join(called(selected_item.value.sql, n) for n, selected_item in enumerate(items))
-        return self._of(listed, behind, fields)
+        texts = [selected_item.value.sql for selected_item in items]
+        result = self._of(", ".join(called(text, n) for n, text in enumerate(texts)), behind, fields)
+        if not behind and (below := self.query.projection) is not None:
+            result._rows = replace(result.query, projection=below.over(texts))  # noqa: SLF001 - one of ours
+        return result
 
     def _of(self, what: str = "*", behind: str = "", fields: Sequence[Column] | None = None) -> LocalFrame:
         """Return a query over the rows: its select list, and the text after FROM."""
@@ -350,6 +354,9 @@ class LocalFrame(Rows):
         mine = {name.lower(): kind for name, kind in self.fields}
         if len(mine) != len(self.fields) or mine != {name: kind for name, (_, kind) in theirs.items()}:
             return None
+        for one, beside in ((self, other), (other, self)):  # a few rows do not make a query copy many
+            if one.known is None and one.sized < (beside.known or 0):
+                one._table()  # noqa: SLF001 - one of ours
         both = self._rows, other._rows
         if isinstance(both[0], pa.Table) and isinstance(both[1], pa.Table):
             rows = stacked(both[0], both[1], [theirs[name][0] for name in mine])
@@ -390,11 +397,3 @@ def joined(rows: DataFrame, others: DataFrame, test: str, how: str) -> DataFrame
 def _attribute(name: str) -> str:
     """Return a column's name in the form for ``select`` and ``groupBy``: plain, in quotes, or a struct field."""
     return name if name == "*" or "`" in name or "." in name else quoted(name)
-
-
-def _shown(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
-    """Return a column as Spark delivers it."""
-    wanted = arrow_of(kind)
-    if str(column.type) != str(wanted):  # also if only the names of elements differ, which equal types may
-        column = column.cast(wanted)
-    return column if column.num_chunks else pa.chunked_array([pa.array([], wanted)])  # PySpark wants one

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from rowtime.frames.columns import Projection
 from rowtime.frames.kinds import without_zones
 from rowtime.frames.prepared import Statements
 
@@ -54,6 +55,7 @@ class Query:
     sql: str
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     name: str = ""  # of the table, if these are all its rows
+    projection: Projection | None = None  # if it only computes columns of a table
 
     def __str__(self) -> str:
         return self.name or f"({self.sql})"
@@ -79,6 +81,8 @@ class Query:
         import duckdb  # noqa: PLC0415 - `check` does without it
 
         few = self.sized <= FEW_ROWS
+        if not few and self.projection is not None and (rows := self._projected(self.projection)) is not None:
+            return rows
         connection, began = _connection(few=few), time.perf_counter_ns()
         COMPUTING.add(get_ident())
         try:
@@ -92,6 +96,22 @@ class Query:
         finally:
             COMPUTING.discard(get_ident())
             _spans().append((began, time.perf_counter_ns()))
+
+    def _projected(self, projection: Projection) -> pa.Table | None:
+        """Return the rows with columns of the table as they are, which a query would copy; it computes the others.
+
+        DuckDB keeps the order of rows (``preserve_insertion_order``). ``None`` if it has to compute all columns.
+        """
+        arrays = projection.arrays()
+        others = [f"c{n}" for n, array in enumerate(arrays) if array is None]
+        if len(others) == len(arrays):
+            return None
+        computed = self.over(f"SELECT {', '.join(others)} FROM {self}").rows() if others else None  # noqa: S608 - names of ours
+        if computed is not None and computed.num_rows != projection.table.num_rows:  # an aggregate of all rows
+            return None
+        columns = iter(() if computed is None else computed.columns)
+        whole = [next(columns) if array is None else array for array in arrays]
+        return pa.Table.from_arrays(whole, names=[f"c{n}" for n in range(len(whole))])
 
     def _unprepared(self, connection: duckdb.DuckDBPyConnection, *, few: bool) -> pa.Table:
         for name, table in self.tables.items():
@@ -114,7 +134,8 @@ def warm() -> None:
 def all_of(table: pa.Table) -> Query:
     """Return a query of all rows of a table that has a query's column names."""
     name = f"t{next(_NUMBERS)}"
-    return Query(f"SELECT * FROM {name}", {name: table}, name)  # noqa: S608 - a name of ours
+    projection = Projection.of(table)
+    return Query(f"SELECT * FROM {name}", {name: table}, name, projection)  # noqa: S608 - a name of ours
 
 
 def called(sql: str, number: int) -> str:

@@ -78,7 +78,10 @@ def judge(
     before = np.maximum(clocks, _given(positions, given, mark.bound))
     wrong = bad | (kinds < 0) | ((kinds != POINT) & (stops < starts)) | ((kinds == STOP_EDGE) & (stops >= END))
     late, moved = _late(shape, kinds, starts, stops, before)
-    reasons = np.select([null & ~bad, wrong, early, late], [NULL_ROWTIME, MALFORMED, EARLY, LATE], ACCEPTED)
+    reasons = np.full(len(positions), ACCEPTED)
+    for flags, reason in ((late, LATE), (early, EARLY), (wrong, MALFORMED), (null & ~bad, NULL_ROWTIME)):
+        if flags.any():
+            reasons[flags] = reason  # the last one counts
     last = max([mark.bound, *(at for _, at in given), *(generated[-1:].tolist())])
     after = Mark(last, int(highest[-1]) if len(highest) else mark.highest, mark.rows + len(positions))
     risen = np.concatenate([[mark.highest], highest])

@@ -53,15 +53,15 @@ class Timeline:
 
     def at(self, rows: np.ndarray) -> np.ndarray:
         """Return the bound in force before each row."""
-        return _beside(rows, self.positions, np.concatenate([[self.before], self.values]))
+        return values_at(rows, self.positions, np.concatenate([[self.before], self.values]))
 
     def next(self, rows: np.ndarray, unknown: int) -> np.ndarray:
         """Return the first strict advance after each row; ``unknown`` if this tick has none."""
-        return _beside(rows, self.positions, np.concatenate([self.values, [unknown]]))
+        return values_at(rows, self.positions, np.concatenate([self.values, [unknown]]))
 
 
-def _beside(rows: np.ndarray, positions: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return for each row the value whose number is the number of positions before the row."""
+def values_at(rows: np.ndarray, positions: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return for each row the value whose number is how many of the positions, which ascend, are before the row."""
     if len(rows) > FEWER * len(positions) and (rows[1:] >= rows[:-1]).all():
         ends = np.searchsorted(rows, positions, side="right")
         bounds: np.ndarray = np.repeat(values, np.diff(ends, prepend=0, append=len(rows)))

@@ -224,11 +224,13 @@ def _codes(values: Any) -> Any:
 
 
 def _rows_for(table: pa.Table, route: Route) -> pa.Table:
-    """Return the rows of a route; often these are all, or none, and nothing is copied."""
+    """Return the rows of a route; often they follow each other, and nothing is copied."""
     chosen = _chosen(table[ROUTE], route)
-    if pc.all(chosen, min_count=0).as_py():
-        return table
-    return table.filter(chosen) if pc.any(chosen, min_count=0).as_py() else table.slice(0, 0)
+    places = np.flatnonzero(chosen.to_numpy())
+    if not len(places):
+        return table.slice(0, 0)
+    first, count = int(places[0]), int(places[-1] - places[0]) + 1
+    return table.slice(first, count) if count == len(places) else table.filter(chosen)
 
 
 def _chosen(routes: pa.Array | pa.ChunkedArray, route: Route) -> pa.Array | pa.ChunkedArray:

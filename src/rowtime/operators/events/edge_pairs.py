@@ -29,6 +29,7 @@ from rowtime.core.columns import (
 from rowtime.core.time import END
 from rowtime.frames.kinds import DECIMAL, PLAIN
 from rowtime.frames.local import LocalFrame, is_local
+from rowtime.frames.tables import only_value
 from rowtime.kernels.edges import paired
 from rowtime.kernels.events import START_EDGE, STOP_EDGE
 from rowtime.kernels.identity import compact
@@ -69,7 +70,9 @@ def _changes_here(edges: LocalFrame, payload: Sequence[str], *, each: bool) -> D
     columns = [edges.column(name) for name in (EDGE_KIND, NEW_EDGE, POSITION, START, STOP)]
     if any(column.null_count for column in columns):
         return None
-    keys = [compact(edges.column(name).combine_chunks()) for name in (WRITER, *payload, AS_GIVEN)]
+    one_writer = only_value(edges.column(WRITER)) is not None
+    names = [*([] if one_writer else [WRITER]), *payload, AS_GIVEN]
+    keys = [compact(edges.column(name).combine_chunks()) for name in names]
     kinds, fresh, positions, starts, stops = (column.to_numpy() for column in columns)
     pairs = paired(keys, positions, kinds == START_EDGE)
     new, ended = fresh[pairs.starts] == 1, pairs.ends >= 0
@@ -99,7 +102,6 @@ def _changes_here(edges: LocalFrame, payload: Sequence[str], *, each: bool) -> D
         MET: edges.column(MET).take(pa.array(changed)).combine_chunks(),
         DUE: np.full(len(of), ALWAYS, np.int64),
     }
-    one_writer = len(of) > 0 and not keys[0].any()
     rows = edges.drop(EDGE_KIND, NEW_EDGE, POSITION, STOP, MET, *([WRITER] if one_writer else []))
     assert isinstance(rows, LocalFrame)
     rows = rows.taken(of)

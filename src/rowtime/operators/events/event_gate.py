@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from rowtime.core.columns import (
     AS_GIVEN,
     BOUND,
-    CANDIDATE,
     CHANGED_BY,
     EDGE_KIND,
     MALFORMED,
@@ -117,20 +116,24 @@ class EventGate:
     ) -> tuple[DataFrame | None, bool]:
         """Return the events of timed rows, and whether there are edges; count refused rows in the ledger."""
         verdict, table = _verdict(judged)
-        accepted = tick.account(self.node, rows, verdict, CANDIDATE)
-        kinds = set(np.unique(table["k"].to_numpy())) if table.num_rows else set()
+        accepted = tick.account(self.node, rows, verdict, self._judged_time())
+        kinds = set(np.flatnonzero(np.bincount(table["k"].to_numpy() + 1)) - 1)  # -1: NULL
         accepted = self._noted(tick, accepted, judged)
         whole = self._whole(accepted) if kinds & {POINT_ROW, INTERVAL} else None
         edges = self._edges(tick, accepted, count) if kinds & {START_EDGE, STOP_EDGE} else None
         return both(whole, edges), edges is not None
 
     def timed(self, rows: DataFrame) -> DataFrame:
-        """Add the kind of each row, its start and end, and the time that is judged."""
+        """Add the kind of each row, its start and its end."""
         return rows.selectExpr("*", *self._times())
 
-    def _times(self) -> list[str]:
-        start, stop = (quoted(name) if name else "NULL" for name in (self.shape.start, self.shape.stop))
-        kind = {
+    @property
+    def _given(self) -> tuple[str, str]:
+        return tuple(quoted(name) if name else "NULL" for name in (self.shape.start, self.shape.stop))  # type: ignore[return-value]  # two
+
+    def _kind(self) -> str:
+        _, stop = self._given
+        return {
             "POINT": f"{POINT_ROW}",
             "INTERVAL": f"{INTERVAL}",
             "EDGE": f"CASE WHEN {stop} IS NULL THEN {START_EDGE} ELSE {STOP_EDGE} END",
@@ -138,15 +141,22 @@ class EventGate:
             f"THEN IF({stop} IS NULL, {START_EDGE}, {INTERVAL}) "
             f"WHEN 'start' THEN {START_EDGE} WHEN 'end' THEN {STOP_EDGE} END",
         }[self.shape.kind]
-        given, ended = self._micros(start), self._micros(stop)
+
+    def _judged_time(self) -> str:
+        """Return the time that is judged, TIMESTAMP."""
+        given, ended = map(self._micros, self._given)
+        at = f"CASE WHEN ({self._kind()}) = {STOP_EDGE} THEN {ended} ELSE {given} END"
+        return f"timestamp_micros({in_calendar(at)})"
+
+    def _times(self) -> list[str]:
+        (_, stop), kind = self._given, self._kind()
+        given, ended = map(self._micros, self._given)
         # A number outside the calendar is no time; NULL is an end that is not known.
         end = f"IF({stop} IS NULL, {END}L, coalesce({ended}, {BEGINNING}L))"
         if self.shape.kind in ("POINT", "BY"):
             whole = f"({kind}) IN ({POINT_ROW})"
             end = f"CASE WHEN {whole} THEN try_add({given}, 1L) WHEN ({kind}) = {START_EDGE} THEN {END}L ELSE {end} END"
-        at = f"CASE WHEN ({kind}) = {STOP_EDGE} THEN {ended} ELSE {given} END"
-        judged = f"timestamp_micros({in_calendar(at)})"
-        return [f"{kind} AS {EDGE_KIND}", f"{given} AS {AS_GIVEN}", f"{end} AS {STOP}", f"{judged} AS {CANDIDATE}"]
+        return [f"{kind} AS {EDGE_KIND}", f"{given} AS {AS_GIVEN}", f"{end} AS {STOP}"]
 
     def _micros(self, column: str) -> str:
         """Return a time in µs; NULL for no time, or one too far away to have a number."""
@@ -236,7 +246,7 @@ class EventGate:
                 f"0L AS {MET}",
                 f"0 AS {NEW_EDGE}",
             )
-            every = new.unionByName(old)
+            every = old.unionByName(new)  # so that the edges of an event are in order
         total = None if count is None else 3 * count + open_ones.count(BEGINNING, END)
         tick.describe(self.node, "match edges")
         payload = [c.name for c in self.payload]
@@ -264,7 +274,7 @@ class EventGate:
             self.node,
             rows.drop(EDGE_KIND, AS_GIVEN, START, STOP, MET),
             Verdict(listed, counts, {}, BEGINNING, END),
-            CANDIDATE,
+            self._judged_time(),
         )
 
 

@@ -20,6 +20,7 @@ from rowtime.core.clock import least
 from rowtime.core.columns import POSITION, ROWTIME, STOP, WEIGHT, WRITER
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
+from rowtime.frames.local import is_local
 from rowtime.kernels.events import ACCEPTED, INTERVAL, START_EDGE, STOP_EDGE
 from rowtime.kernels.events import POINT as POINT_ROW
 from rowtime.operators.contract import Column, Delta, Shape, Tick
@@ -118,15 +119,16 @@ class EventStream(Stream):
 
     def _peeked_items(self, intake: Intake) -> pa.Table | None:
         """Return the times of all rows, each writer's in order, from the source's reader; ``None`` if it cannot."""
-        names = [name for name in (self.shape.start, self.shape.stop) if name]
-        types = {column.name.lower(): column.type.upper() for column in self.columns}
-        plain = all(types.get(name.lower()) == "TIMESTAMP" for name in names) and not self.demands
+        own = {column.name.lower(): column.name for column in self.columns}
+        names = [own.get(name.lower(), name) for name in (self.shape.start, self.shape.stop) if name]
+        types = {column.name: column.type.upper() for column in self.columns}
+        plain = all(types.get(name) == "TIMESTAMP" for name in names) and not self.demands
         if intake.peek is None or intake.in_band or intake.decodes or self.shape.by or not plain:
             return None
-        read = [intake.peek.times(name) for name in names]
-        if any(pieces is None for pieces in read):
+        read = [_times(intake, name) for name in names]
+        if any(times is None for times in read):
             return None
-        starts, *stops = (pa.concat_tables(pieces) for pieces in read if pieces is not None)
+        starts, *stops = (times for times in read if times is not None)
         start = starts["t"].fill_null(BEGINNING)
         if self.shape.kind == "POINT":
             kind, end = pa.repeat(POINT_ROW, len(start)), pc.add(start, 1)
@@ -134,12 +136,21 @@ class EventStream(Stream):
             end = stops[0]["t"].fill_null(END)
             kind = pa.repeat(INTERVAL, len(end))
             if self.shape.kind == "EDGE":
-                kind = pc.if_else(stops[0]["t"].is_null(), START_EDGE, STOP_EDGE)
+                kind = pc.if_else(stops[0]["t"].is_null(), *(pa.scalar(n, pa.int32()) for n in (START_EDGE, STOP_EDGE)))
         none = {"bad": pa.array(np.zeros(len(start), bool)), "b": pa.nulls(len(start), pa.int64())}
         writers = starts[WRITER].cast(pa.string())
         return pa.table(
             {WRITER: writers, POSITION: starts[POSITION], "k": kind.cast(pa.int32()), "s": start, "e": end, **none}
         )
+
+
+def _times(intake: Intake, name: str) -> pa.Table | None:
+    """Return writer, position and a time (``t``, µs) of each row: from the driver's memory, or the source's reader."""
+    if is_local(intake.rows) and intake.rows.known is not None:
+        times = intake.rows.column(name).cast(pa.int64())
+        return pa.table({WRITER: intake.rows.column(WRITER), POSITION: intake.rows.column(POSITION), "t": times})
+    pieces = None if intake.peek is None else intake.peek.times(name)
+    return None if pieces is None else pa.concat_tables(pieces)
 
 
 def _accepted(rows: pa.Table, wanted: Mapping[str, str], judged: Mapping[str, Judged]) -> Iterable[pa.Table]:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rowtime.core.columns import MET, POSITION, WRITER
 from rowtime.core.time import BEGINNING
 from rowtime.frames.local import is_local
+from rowtime.frames.tables import only_value
 from rowtime.kernels.events import Judgement
+from rowtime.kernels.timeline import values_at
 from rowtime.operators.contract import DataFrame, passed, quoted
 from rowtime.operators.rows.by_writer import FEW, joined
 from rowtime.operators.rows.halves import reached, value_at
@@ -52,11 +53,10 @@ def _met_here(rows: pa.Table, steps: Mapping[str, Sequence[tuple[int, int]]]) ->
     """
     if not steps:
         return pa.array(np.full(rows.num_rows, BEGINNING))
-    if len(steps) == 1 and pc.count_distinct(rows[WRITER]).as_py() == 1 and rows[WRITER][0].as_py() in steps:
+    if len(steps) == 1 and only_value(rows[WRITER]) in steps:
         [of_writer] = steps.values()
         [at, bounds] = np.array(of_writer, dtype=np.int64).T
-        reached_by = np.searchsorted(at[1:], rows[POSITION].to_numpy(), side="right")
-        return pa.array(bounds[reached_by])
+        return pa.array(values_at(rows[POSITION].to_numpy(), at[1:] - 1, bounds))
     numbers = {writer: number for number, writer in enumerate(steps)}
     codes = rows[WRITER].combine_chunks().dictionary_encode()
     writers = np.array([numbers.get(writer, -1) for writer in codes.dictionary.to_pylist()], dtype=np.int64)

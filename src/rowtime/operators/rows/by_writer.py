@@ -10,6 +10,7 @@ import pyarrow as pa
 from rowtime.core.columns import POSITION, WRITER
 from rowtime.frames.local import LocalFrame, is_local
 from rowtime.frames.local import joined as joined_rows
+from rowtime.frames.tables import only_value
 from rowtime.operators.contract import DataFrame, passed
 from rowtime.operators.contract import functions as F
 from rowtime.sql.generate import literal
@@ -43,11 +44,11 @@ def joined(rows: DataFrame, writers: Iterable[str], columns: Mapping[str, pa.Arr
 
 def by_writer(items: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     """Yield the items of each writer, in order."""
+    if (only := only_value(items[WRITER])) is not None:
+        yield only, items
+        return
     codes = items[WRITER].combine_chunks().dictionary_encode()
     writers, numbers = codes.dictionary.to_pylist(), codes.indices.to_numpy()
-    if len(writers) <= 1:
-        yield from ((writer, items) for writer in writers)
-        return
     order = np.argsort(numbers, kind="stable")
     sorted_items, ends = items.take(pa.array(order)), np.cumsum(np.bincount(numbers)).tolist()
     for writer, start, end in zip(writers, [0, *ends[:-1]], ends, strict=True):
