@@ -34,6 +34,16 @@ def laid(items: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
     return np.cumsum(np.array(steps, np.int64)), np.array(wanted, np.int64)
 
 
+def strict(before: int, where: np.ndarray, values: np.ndarray) -> list[tuple[int, int]]:
+    line = Timeline(before, where, values, where, where)
+    assert line.after == (values[-1] if len(values) else before)
+    assert line.first == (values[0] if len(values) else None)
+    assert (
+        line.at(line.items).tolist() == Timeline(before, line.positions, line.values, where, where).at(where).tolist()
+    )
+    return [*zip(line.positions.tolist(), line.values.tolist(), strict=True)]
+
+
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(ITEMS, st.integers(-60, 300), st.integers(0, 40), st.integers(0, 200))
 def test_bounds_that_are_sent_equal_those_of_a_loop(
@@ -42,17 +52,18 @@ def test_bounds_that_are_sent_equal_those_of_a_loop(
     positions, wanted = laid(items)
     for reached, sent in ((BEGINNING, BEGINNING), (start, start - behind)):
         where, values, after = advances(positions, wanted, reached, sent, gap)
-        found = [*zip(where.tolist(), values.tolist(), strict=True)]
+        found = strict(reached, where, values)
         assert (found, after) == one_by_one(positions.tolist(), wanted.tolist(), reached, sent, gap)
 
 
+@pytest.mark.parametrize("least", [-3, 0])
 @pytest.mark.parametrize("gap", [1, 7, 100, 5_000, 10**6])
-def test_many_bounds_equal_those_of_a_loop(gap: int) -> None:
+def test_many_bounds_equal_those_of_a_loop(gap: int, least: int) -> None:
     random = np.random.default_rng(gap)
-    wanted = np.cumsum(random.integers(-3, 8, 20_000))
+    wanted = np.cumsum(random.integers(least, 8, 20_000))
     positions = np.arange(len(wanted)) * 2
     where, values, after = advances(positions, wanted, 5, 3, gap)
-    found = [*zip(where.tolist(), values.tolist(), strict=True)]
+    found = strict(5, where, values)
     assert (found, after) == one_by_one(positions.tolist(), wanted.tolist(), 5, 3, gap)
 
 

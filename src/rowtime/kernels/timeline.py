@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -21,39 +22,57 @@ FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max  # positions before
 class Timeline:
     """What went downstream in one tick: the bound ``before`` it, and each strict advance.
 
-    The advance to ``values[i]`` came after the item at ``positions[i]``; both ascend. ``rows`` are the positions of the
-    rows, ascending, and ``times`` their event times. ``stamps`` looks up the rowtimes of items, for operators that pass
-    bounds on among rows. ``regions``: if several merge, the positions of the rows of each, and its own bound before
-    each of these and after all.
+    The bound was ``bounds[i]``, above ``before``, after the item at ``items[i]``; both ascend, and a bound may be
+    repeated. ``rows`` are the positions of the rows, ascending, and ``times`` their event times. ``stamps`` looks up
+    the rowtimes of items, for operators that pass bounds on among rows. ``regions``: if several merge, the positions of
+    the rows of each, and its own bound before each of these and after all.
     """
 
     before: int
-    positions: np.ndarray
-    values: np.ndarray
+    items: np.ndarray
+    bounds: np.ndarray
     rows: np.ndarray
     times: np.ndarray
     stamps: Callable[[np.ndarray], np.ndarray] | None = None
     regions: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
 
+    @cached_property
+    def _rises(self) -> np.ndarray | None:
+        """Return which items advance the bound; ``None`` for all."""
+        rises = np.ones(len(self.bounds), bool)
+        np.greater(self.bounds[1:], self.bounds[:-1], out=rises[1:])
+        return None if rises.all() else rises
+
+    @cached_property
+    def positions(self) -> np.ndarray:
+        """Return the positions of the items that advance the bound."""
+        return self.items if self._rises is None else self.items[self._rises]
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """Return the bounds to which they advance it."""
+        return self.bounds if self._rises is None else self.bounds[self._rises]
+
     @property
     def after(self) -> int:
         """Return the bound after the tick."""
-        return int(self.values[-1]) if len(self.values) else self.before
+        return int(self.bounds[-1]) if len(self.bounds) else self.before
 
     @property
     def first(self) -> int | None:
         """Return the first advance of the tick."""
-        return int(self.values[0]) if len(self.values) else None
+        return int(self.bounds[0]) if len(self.bounds) else None
 
     def passing(self, every: int) -> Timeline:
         """Return only the advances that reach or pass a multiple of ``every``, without the end."""
         bounds = np.concatenate([[self.before], self.values])
         crosses = (bounds[1:] // every > bounds[:-1] // every) & (self.values < END)
-        return replace(self, positions=self.positions[crosses], values=self.values[crosses])
+        return replace(self, items=self.positions[crosses], bounds=self.values[crosses])
 
     def at(self, rows: np.ndarray) -> np.ndarray:
         """Return the bound in force before each row."""
-        return values_at(rows, self.positions, np.concatenate([[self.before], self.values]))
+        bounds = np.concatenate([[self.before], self.bounds])
+        return bounds[:-1] if rows is self.items else values_at(rows, self.items, bounds)
 
     def next(self, rows: np.ndarray, unknown: int) -> np.ndarray:
         """Return the first strict advance after each row; ``unknown`` if this tick has none."""
@@ -73,43 +92,43 @@ def values_at(rows: np.ndarray, positions: np.ndarray, values: np.ndarray) -> np
 def advances(
     positions: np.ndarray, wanted: np.ndarray, reached: int, sent: int, gap: int
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return positions and values of the bounds that are sent, and the bound of the operator itself.
+    """Return positions and values of the bounds that are sent, some perhaps repeated; and the bound of the operator.
 
     ``wanted`` is the bound that each item asks for, ``reached`` the bound before, ``sent`` the last one sent
-    downstream; the next one is sent once it is at least that + ``gap``. Equal or lower values are ignored.
+    downstream; the next one is sent once it is at least that + ``gap``. Lower values are ignored.
     """
     if not len(wanted):
         return positions, wanted, reached
-    if gap <= 1 and wanted[0] > reached and (wanted[1:] > wanted[:-1]).all():
-        return positions, wanted, int(wanted[-1])
-    running = np.maximum(wanted, reached)
-    np.maximum.accumulate(running, out=running)
-    rises = np.empty(len(running), bool)
-    rises[0] = running[0] > reached
-    np.greater(running[1:], running[:-1], out=rises[1:])
-    where, values = positions[rises], running[rises]
+    where, values, last = positions, wanted, int(max(reached, wanted[-1]))
+    if wanted[0] <= reached or not (wanted[1:] >= wanted[:-1]).all():
+        running = np.maximum(wanted, reached)
+        np.maximum.accumulate(running, out=running)
+        rises = np.empty(len(running), bool)
+        rises[0] = running[0] > reached
+        np.greater(running[1:], running[:-1], out=rises[1:])
+        where, values, last = positions[rises], running[rises], int(running[-1])
     if gap > 1:
         keep = _spaced(values, sent, gap)
         where, values = where[keep], values[keep]
-    return where, values, int(running[-1])
+    return where, values, last
 
 
 def _spaced(values: np.ndarray, sent: int, gap: int) -> np.ndarray:
-    """Return the indexes of ascending values at least ``gap`` above the one before; the end is always included."""
-    if not len(values):
-        return np.array([], np.int64)
-    at = int(np.searchsorted(values, sent + gap)) if sent > BEGINNING else 0
-    kept = []
-    if (int(values[-1]) - int(values[0])) // gap < len(values) // FEWER:  # only few can be kept
-        search = values.searchsorted  # the function of the module takes three times as long
-        while at < len(values):
-            kept.append(at)
-            at = int(search(values[at] + gap))
+    """Return the indexes of ascending values at least ``gap`` above the one before; the first end is included."""
+    end = int(np.searchsorted(values, END))
+    inside, kept = values[:end], [end] if end < len(values) else []
+    at = int(np.searchsorted(inside, sent + gap)) if sent > BEGINNING else 0
+    if at == end:
+        return np.array(kept, np.int64)
+    spaced = []
+    if (int(inside[-1]) - int(inside[0])) // gap < end // FEWER:  # only few can be kept
+        search = inside.searchsorted  # the function of the module takes three times as long
+        while at < end:
+            spaced.append(at)
+            at = int(search(inside[at] + gap))
     else:
-        follows = [*np.searchsorted(values, values + gap).tolist(), len(values)]
-        while at < len(values):
-            kept.append(at)
+        follows = [*np.searchsorted(inside, inside + gap).tolist(), end]
+        while at < end:
+            spaced.append(at)
             at = follows[at]
-    if values[-1] >= END and (not kept or kept[-1] != len(values) - 1):
-        kept.append(len(values) - 1)
-    return np.array(kept, np.int64)
+    return np.array([*spaced, *kept], np.int64)

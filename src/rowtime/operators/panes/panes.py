@@ -221,7 +221,7 @@ class Panes(RowGroups):
         writer, stored = next(iter(control.raised.items()), ("", None))
         highest = np.maximum.accumulate(np.concatenate([[control.highest], line.times]))
         tick.remember(self, highest=int(highest[-1]), raised={})
-        poison = raised(stored, line.rows, highest, np.isin(line.rows, late))
+        poison = raised(stored, line.rows, highest, _among(line.rows, late))
         if poison is None:
             return
         if stored is None or poison[0] != stored[0]:
@@ -234,7 +234,7 @@ class Panes(RowGroups):
         regions = line.regions or (marks_of(line.before, line.rows, line.at(line.rows), line.after),)
         jumps = {**tick.control(self).jumps}
         for number, (positions, risen) in enumerate(regions):
-            poison = raised(jumps.pop(str(number), None), positions, risen, np.isin(positions, late))
+            poison = raised(jumps.pop(str(number), None), positions, risen, _among(positions, late))
             if poison is not None:
                 jumps[str(number)] = poison
         tick.remember(self, jumps=jumps)
@@ -274,7 +274,7 @@ class Panes(RowGroups):
     def _resolve(self, tick: Tick, line: Timeline) -> list[int]:
         """Resolve rows that no bound had followed: the first advance releases late ones; return the ends of panes."""
         waiting = tick.segments(self, "waiting")
-        if line.first is None or not waiting.rows:
+        if not waiting.rows or line.first is None:
             return []
         segments = waiting.overlapping(BEGINNING, END)
         names = [quoted(name) for name in self._state.columns or () if name != FIRE]
@@ -371,3 +371,8 @@ class Panes(RowGroups):
         """Merge kept rows that no later bound can separate."""
         rows = rows.where(f"{PANE} > {shift(bound, -self.age)}L")
         return self._fires(self._types(tick)).merged(rows).sortWithinPartitions(PANE)
+
+
+def _among(positions: np.ndarray, some: np.ndarray) -> np.ndarray:
+    """Return which positions are among some; usually there are none."""
+    return np.isin(positions, some) if len(some) else np.zeros(len(positions), bool)

@@ -27,13 +27,13 @@ def raised(
     ``stored``: the result for earlier rows. ``risen`` is the mark before each row and, at the end, after all; ``late``:
     whether a row was late. In plain numbers, as in `Raise`.
     """
-    rises = np.flatnonzero(risen[1:] > risen[:-1])
-    if not len(rises):
+    rises = risen[1:] > risen[:-1]
+    at = len(rises) - 1 - int(rises[::-1].argmax()) if len(rises) else -1  # the last one
+    if at < 0 or not rises[at]:
         if stored is None:
             return None
         before = Raise(*stored)
         return list(before._replace(rows=before.rows + len(late), late=before.late + int(late.sum())))
-    at = int(rises[-1])
     low, high = int(risen[at]), int(risen[at + 1])
     if low > BEGINNING and high - low <= LONG:
         return None
