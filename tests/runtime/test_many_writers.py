@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.core.columns import WRITER
+from rowtime.core.columns import POSITION, WRITER
 from rowtime.core.time import END
 from rowtime.operators.rows.by_writer import FEW, beside
 
@@ -73,7 +73,8 @@ def test_ten_thousand_writers_are_one_stream(spark: SparkSession, tmp_path: Path
 @pytest.mark.parametrize("count", [0, 3, FEW + 1])
 def test_a_time_is_joined_to_the_rows_of_its_writer(spark: SparkSession, count: int) -> None:
     times = {f"w{n}'": START + n for n in range(count)}
-    rows = spark.createDataFrame([(w, 1) for w in (*times, "other", None)], f"{WRITER} string, x int")
+    columns = f"{WRITER} string, {POSITION} bigint, x int"
+    rows = spark.createDataFrame([(w, 7, 1) for w in (*times, "other", None)], columns)
     found = beside(rows, times, "at").selectExpr(WRITER, "x", "unix_micros(at) AS at").collect()
     assert sorted(map(repr, map(tuple, found))) == sorted(
         repr((w, 1, times.get(w or ""))) for w in (*times, "other", None)

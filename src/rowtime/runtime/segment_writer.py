@@ -224,13 +224,16 @@ def _codes(values: Any) -> Any:
 
 
 def _rows_for(table: pa.Table, route: Route) -> pa.Table:
-    """Return the rows of a route; often they follow each other, and nothing is copied."""
+    """Return the rows of a route; nothing is copied if these are most rows, and follow each other.
+
+    A few rows that are not copied would keep all others in memory.
+    """
     chosen = _chosen(table[ROUTE], route)
     places = np.flatnonzero(chosen.to_numpy())
     if not len(places):
         return table.slice(0, 0)
     first, count = int(places[0]), int(places[-1] - places[0]) + 1
-    return table.slice(first, count) if count == len(places) else table.filter(chosen)
+    return table.slice(first, count) if count == len(places) >= table.num_rows / 2 else table.filter(chosen)
 
 
 def _chosen(routes: pa.Array | pa.ChunkedArray, route: Route) -> pa.Array | pa.ChunkedArray:

@@ -117,7 +117,8 @@ class EventGate:
         """Return the events of timed rows, and whether there are edges; count refused rows in the ledger."""
         verdict, table = _verdict(judged)
         accepted = tick.account(self.node, rows, verdict, self._judged_time())
-        kinds = set(np.flatnonzero(np.bincount(table["k"].to_numpy() + 1)) - 1)  # -1: NULL
+        counts = np.bincount(table["k"].to_numpy() + 1) if table.num_rows else ()  # the kind -1 is NULL
+        kinds = {kind - 1 for kind, count in enumerate(counts) if count}
         accepted = self._noted(tick, accepted, judged)
         whole = self._whole(accepted) if kinds & {POINT_ROW, INTERVAL} else None
         edges = self._edges(tick, accepted, count) if kinds & {START_EDGE, STOP_EDGE} else None

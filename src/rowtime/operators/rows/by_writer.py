@@ -44,6 +44,8 @@ def joined(rows: DataFrame, writers: Iterable[str], columns: Mapping[str, pa.Arr
 
 def by_writer(items: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     """Yield the items of each writer, in order."""
+    if not items.num_rows:
+        return
     if (only := only_value(items[WRITER])) is not None:
         yield only, items
         return
