@@ -23,11 +23,13 @@ PLACES = [-5, 0, 1, 2, 3, 9, 2_000_000, 2_000_001, (1 << 40) - 1, 1 << 40, (1 <<
 Row = tuple[object, ...]
 
 
-def split(spark: SparkSession, chosen: list[tuple[str, int]], *, peeked: bool = False) -> tuple[set[Row], set[Row]]:
-    """The accepted and the refused rows; ``peeked``: the rows can be read without Spark."""
+def split(
+    spark: SparkSession, chosen: list[tuple[str, int]], *, peeked: bool = False, clock: str | None = None
+) -> tuple[set[Row], set[Row]]:
+    """The accepted and the refused rows; ``peeked``: the rows can be read without Spark. ``clock``: as in `Refusal`."""
     rows = spark.createDataFrame(
         [(f"{w}{p}", w, p) for w in WRITERS for p in PLACES], "v string, __w string, __p bigint"
-    ).selectExpr("*", "timestamp_micros(5) AS __g")
+    ).selectExpr("*", "timestamp_micros(5) AS __g", "timestamp_micros(least(__p, 9)) AS __t")
     marks = [(BEGINNING, 7, END)[n % 3] for n in range(len(chosen))]
     writers, places = zip(*chosen, strict=True)
     columns = {"__w": pa.array(writers), "__p": pa.array(places), "reason": pa.array(["LATE"] * len(chosen))}
@@ -39,7 +41,7 @@ def split(spark: SparkSession, chosen: list[tuple[str, int]], *, peeked: bool = 
         return [table.slice(start, 5) for start in range(0, table.num_rows, 5)]
 
     peek = Peek(lambda _: None, read) if peeked else None
-    rejection = found.of(rows, "__g", None, peek)
+    rejection = found.of(rows, "__g", clock, peek)
     table = rejection.rows if isinstance(rejection.rows, pa.Table) else rejection.rows.toArrow()
     assert table.column_names[: len(rejection.schema.names)] == rejection.schema.names
     names = ("v", "reason", "refused_time", "refused_by", "writer", "position", "raw_record", "__t", "__n")
@@ -62,6 +64,16 @@ def test_masks_find_the_rows_that_a_join_finds(spark: SparkSession, monkeypatch:
     monkeypatch.setattr(segment_writer, "SMALL", 0)
     monkeypatch.setattr(segment_writer, "LARGEST", 0)
     assert split(spark, chosen) == masked
+
+
+@pytest.mark.parametrize("clock", [None, "__t"])
+def test_many_refused_rows_are_those_of_the_driver(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, clock: str | None
+) -> None:
+    chosen = [("a", 0), ("a", 9), ("é", 3)]
+    few = split(spark, chosen, clock=clock)
+    monkeypatch.setattr(refusal, "fits_the_driver", lambda *_: False)
+    assert split(spark, chosen, clock=clock) == few
 
 
 @pytest.mark.parametrize("peeked", [False, True])

@@ -93,7 +93,7 @@ class Refusal:
                 schema = schema.add(name, kinds["refused_by" if name == ROWTIME else name])
             return Rejection(table.select(names), schema)
         mark = f"timestamp_micros(greatest(least(mark, {MAX_MICROS}L), {MIN_MICROS}L))"
-        mark = clock or mark
+        mark = "refused_by" if clock else mark  # the column of the clock has that name now
         values = {"refused_by": mark, ROWTIME: mark, DUE: "mark", "raw_record": "CAST(NULL AS STRING)"}
         present = set(refused.columns)
         listed = [quoted(name) if name in present else f"{values.get(name, name)} AS {name}" for name in names]
