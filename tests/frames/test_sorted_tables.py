@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowtime.frames import tables
@@ -32,6 +32,7 @@ def values(of: pa.Table) -> list[tuple[int, str, int]]:
     return list(zip(*(of[name].to_pylist() for name in ("t", "w", "p")), strict=True))
 
 
+@settings(deadline=None)
 @given(ROWS)
 def test_rows_are_sorted_by_all_columns_and_stay_whole(rows: list[tuple[int, str, int]]) -> None:
     result = sorted_by(before := table(rows), ["t", "w", "p"])
@@ -41,6 +42,7 @@ def test_rows_are_sorted_by_all_columns_and_stay_whole(rows: list[tuple[int, str
     assert (result is before) == (rows == sorted(rows, key=by_value))
 
 
+@settings(deadline=None)
 @given(ROWS, st.integers(1, 5), st.randoms())
 def test_ordered_runs_are_put_in_order(rows: list[tuple[int, str, int]], runs: int, chance: object) -> None:
     ordered = sorted(rows, key=by_value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowtime.core.columns import ROUTE
@@ -16,6 +16,7 @@ def table(routes: list[int]) -> pa.Table:
     return pa.table({"n": pa.array(range(len(routes)), pa.int64()), ROUTE: pa.array(routes, pa.int32())})
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 3), max_size=20), st.integers(0, 3), st.lists(st.integers(0, 3), max_size=2))
 def test_each_row_goes_to_its_routes(routes: list[int], key: int, more: list[int]) -> None:
     rows = _rows_for(table(routes), Route(key, {"n": "n"}, "n", tuple(more)))
