@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -162,10 +163,10 @@ class Case:
         """Restore remote data from the folder."""
 
     @contextmanager
-    def watched(self, seen: Seen) -> Iterator[None]:
-        """Call ``seen`` before each write of this process; what it raises is raised there."""
-        with watched(self.folder, seen):
-            yield
+    def watched(self, seen: Seen) -> Iterator[threading.RLock]:
+        """Call ``seen`` before each write of this process; what it raises is raised there. Yields the lock it holds."""
+        with watched(self.folder, seen) as turn:
+            yield turn
 
     def _seen(self) -> Mapping[str, list[str]]:
         return rows_of_tables(self.tables()) if self.has_tables else _files(self.folder / "out")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from reliability.crash.cases import close
 from reliability.crash.stores import made
-from rowtime.core.errors import Failure
+from rowtime.runtime.retries import Retries, permanent
 
 if TYPE_CHECKING:
     from rowtime.runtime.engine import Engine
@@ -52,13 +53,16 @@ def main(folder: str, told: str, point: str = "", times: str = "0", sent: str = 
 
 
 def _ticked(engine: Engine) -> bool:
-    """Run a tick; while a store does not answer, try again, as a continuous pipeline does."""
+    """Run a tick; after a failure that is not permanent try again, as a continuous pipeline does."""
+    retries = Retries()
     while True:
         try:
             return engine.tick() is not None
-        except Failure as failure:
-            if failure.problems[0].code != "R583":
+        except Exception as error:
+            if permanent(error):
                 raise
+            retries.failed(error)
+            time.sleep(retries.pause)
 
 
 if __name__ == "__main__":

@@ -196,7 +196,8 @@ def at_the_end(run: Undisturbed, spark: SparkSession | None, tally: Tally) -> No
     case = run.case
     with _others_at_work(case, tally) if case.has_tables else nullcontext():
         status = driver(case, spark)
-    tally.check(case.state(), run.states[-1], f"{case.name} {case.number} after its kills (status {status})")
+    end = f" ended with status {status}: {last_words(case)}" if status else ""
+    tally.check(case.state(), run.states[-1], f"{case.name} {case.number} after its kills{end}")
     tally.keep(case, f"{case.name} {case.number} after its kills")
 
 

@@ -230,20 +230,16 @@ class StoreCase(Case):
         return {one["path"]: _tag(one) for part in self.on.client.list(self.key) for one in part}
 
     @contextmanager
-    def watched(self, seen: Seen) -> Iterator[None]:
-        turn = threading.RLock()
+    def watched(self, seen: Seen) -> Iterator[threading.RLock]:
+        with super().watched(seen) as turn:
 
-        def decide(method: str, path: str) -> str:
-            with turn:
-                seen(method, path)
-            return ""
+            def decide(method: str, path: str) -> str:
+                with turn:
+                    seen(method, path)
+                return ""
 
-        def locked(what: str, path: str) -> None:
-            with turn:
-                seen(what, path)
-
-        with super().watched(locked), self.deciding(decide):
-            yield
+            with self.deciding(decide):
+                yield turn
 
     @contextmanager
     def deciding(self, decide: Decide) -> Iterator[None]:

@@ -19,8 +19,12 @@ Seen = Callable[[str, str], None]  # what is called, the path
 
 
 @contextmanager
-def watched(folder: Path, seen: Seen) -> Iterator[None]:
-    """Call ``seen`` before each call that changes something below the folder; its exceptions are raised there."""
+def watched(folder: Path, seen: Seen) -> Iterator[threading.RLock]:
+    """Call ``seen`` before each call that changes something below the folder; its exceptions are raised there.
+
+    Yields the lock that is held while ``seen`` runs. Whoever calls ``seen`` for other writes holds the same one: with
+    two locks, two threads may each wait for the lock of the other.
+    """
     bases, turn = {str(folder), str(folder.resolve())}, threading.RLock()
 
     def about(what: str, path: object) -> None:
@@ -41,7 +45,7 @@ def watched(folder: Path, seen: Seen) -> Iterator[None]:
 
     pq.ParquetWriter.__init__ = opened  # type: ignore[method-assign]
     try:
-        yield
+        yield turn
     finally:
         pq.ParquetWriter.__init__ = writer  # type: ignore[method-assign]
         for module, name, call in before:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,6 +67,25 @@ def test_each_write_to_a_bucket_is_seen_before_it_happens_and_may_be_refused(cas
     with case.deciding(lambda *_: next(befalling, "")):
         place.upload(b"2")
     assert (place.read_bytes(), next(befalling, "none is left")) == (b"2", "none is left")
+
+
+def test_writes_to_disk_and_bucket_at_the_same_time_do_not_wait_for_each_other(case: StoreCase) -> None:
+    place = place_of(case.url) / "together"
+    disk = threading.Thread(target=(case.folder / "beside").write_text, args=("1",), daemon=True)
+
+    def seen(what: str, path: str) -> None:
+        if f"{case.key}/together" in path and what == "PUT":
+            disk.start()
+            disk.join(0.5)  # it is before its write now
+            (case.folder / "inside").mkdir()
+
+    bucket = threading.Thread(target=place.upload, args=(b"1",), daemon=True)
+    with case.watched(seen):
+        bucket.start()
+        bucket.join(30)
+        assert not bucket.is_alive()
+        disk.join(30)
+    assert (place.read_bytes(), (case.folder / "beside").read_text()) == (b"1", "1")
 
 
 def refuses_what_is_there(place: ObjectPlace, data: bytes) -> None:
