@@ -56,11 +56,14 @@ def test_bounds_that_are_sent_equal_those_of_a_loop(
         assert (found, after) == one_by_one(positions.tolist(), wanted.tolist(), reached, sent, gap)
 
 
-@pytest.mark.parametrize("least", [-3, 0])
+STEPS = {"back and forth": (-3, 1, 7), "in order": (0, 1, 7), "in clusters": (0, 0, 0, 1, 3_000)}
+
+
+@pytest.mark.parametrize("steps", STEPS)
 @pytest.mark.parametrize("gap", [1, 7, 100, 5_000, 10**6])
-def test_many_bounds_equal_those_of_a_loop(gap: int, least: int) -> None:
+def test_many_bounds_equal_those_of_a_loop(gap: int, steps: str) -> None:
     random = np.random.default_rng(gap)
-    wanted = np.cumsum(random.integers(least, 8, 20_000))
+    wanted = np.cumsum(random.choice(STEPS[steps], 20_000))
     positions = np.arange(len(wanted)) * 2
     where, values, after = advances(positions, wanted, 5, 3, gap)
     found = strict(5, where, values)
@@ -95,3 +98,24 @@ def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch, fault: str) -
     monkeypatch.setattr(timeline, "values_at", wrong)
     with pytest.raises(AssertionError):
         test_the_bound_beside_a_row_is_that_of_the_items_before_it()
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(ITEMS, st.integers(-60, 300), st.integers(0, 3), st.booleans())
+def test_rows_behind_the_bound_are_those_below_what_is_in_force_before_them(
+    items: list[tuple[int, int]], before: int, gap: int, all_rise: bool
+) -> None:
+    positions, times = laid(items)
+    if all_rise:
+        times = np.sort(times)
+    where, values, _ = advances(positions, times, before, before, gap)
+    line = Timeline(before, where, values, positions, times)
+    assert line.behind(positions, times).tolist() == np.flatnonzero(times < line.at(positions)).tolist()
+    some = positions[::2]
+    assert line.behind(some, times[::2]).tolist() == np.flatnonzero(times[::2] < line.at(some)).tolist()
+
+
+def test_the_first_row_is_compared_with_the_bound_of_earlier_ticks() -> None:
+    positions, times = np.array([1, 2, 3]), np.array([5, 7, 6])
+    line = Timeline(6, positions, np.array([6, 7, 7]), positions, times)
+    assert line.behind(positions, times).tolist() == [0, 2]

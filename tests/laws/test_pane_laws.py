@@ -95,9 +95,13 @@ def _panes_dropped_when_complete(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SegmentLog, "forget", lambda self, up_to, real=SegmentLog.forget: real(self, up_to + 4 * HALF))
 
 
+def _partial_results_of_ticks_never_merged(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Fires, "first", lambda self, rows, *, merged=False, real=Fires.first: real(self, rows, merged=True))
+
+
 FAULTS = (
     _every_row_in_time, _one_fire_for_a_tick, _late_rows_forgotten_between_ticks, _late_rows_alone,
-    _panes_dropped_when_complete,
+    _panes_dropped_when_complete, _partial_results_of_ticks_never_merged,
 )  # fmt: skip
 
 
@@ -112,8 +116,8 @@ FAULTS = (
 def test_a_planted_fault_in_panes_is_caught(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
-    # State is dropped by whole ticks, so that fault needs ticks of one pane.
-    cut = range(1, 10) if plant is _panes_dropped_when_complete else TICKS
+    # State is dropped, and merged, by whole ticks, so these faults need ticks that are shorter than a pane.
+    cut = range(1, 10) if plant in (_panes_dropped_when_complete, _partial_results_of_ticks_never_merged) else TICKS
     plant(monkeypatch)
     with pytest.raises(AssertionError):
         _check_late(spark, cut=cut)
@@ -128,11 +132,13 @@ def test_fires_that_come_a_tick_too_late_are_caught(spark: SparkSession, monkeyp
     law = {law.name: law for law in PANES}["panes over a filter"]
     real, since = Panes._fire, dict[str, int]()
 
-    def later(self: Panes, tick: Tick, before: int, line: Timeline, late: Sequence[int]) -> Sequence[Segment]:
+    def later(
+        self: Panes, tick: Tick, before: int, line: Timeline, late: Sequence[int], _older: int
+    ) -> Sequence[Segment]:
         if tick.number == 1:
             since["before"] = before
             return ()
-        return real(self, tick, since.pop("before", before), line, late)
+        return real(self, tick, since.pop("before", before), line, late, END)
 
     promise = Panes.promises
     monkeypatch.setattr(

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowtime.core.columns import ROUTE
+from rowtime.frames.local import LocalFrame
+from rowtime.frames.queries import FEW_ROWS
 from rowtime.operators.contract.state import Route
-from rowtime.runtime.segment_writer import _rows_for
+from rowtime.runtime.segment_writer import _narrowed, _rows_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def table(routes: list[int]) -> pa.Table:
@@ -31,3 +38,22 @@ def test_only_most_rows_that_follow_each_other_are_not_copied(routes: list[int],
     rows = _rows_for(whole, Route(1, {"n": "n"}, "n"))
     ours, theirs = (of["n"].chunk(0).buffers()[1].address for of in (rows, whole))
     assert (ours == theirs) == shares
+
+
+def local(spark: SparkSession, rows: pa.Table) -> Any:
+    return LocalFrame.of(spark, rows, [("n", "bigint"), ("a.b", "bigint"), ("c", "bigint"), (ROUTE, "int")])
+
+
+@pytest.mark.parametrize("of", [lambda _, rows: rows, local, lambda spark, rows: spark.createDataFrame(rows)])
+def test_columns_that_no_route_has_are_not_computed(spark: SparkSession, of: Any) -> None:
+    many = range(FEW_ROWS + 1)
+    rows = of(spark, pa.table({"n": many, "a.b": many, "c": many, ROUTE: pa.nulls(len(many), pa.int32())}))
+    route = Route(0, {"n": "n"}, "a.b")
+    narrowed = _narrowed(rows, {"state": route})
+    assert (narrowed if isinstance(narrowed, pa.Table) else narrowed.toArrow()).column_names == ["n", "a.b", ROUTE]
+    assert _narrowed(narrowed, {"state": route}) is narrowed
+
+
+def test_columns_whose_names_differ_in_case_alone_stay(spark: SparkSession) -> None:
+    rows = spark.createDataFrame(pa.table({"n": [1], "c": [1], "C": [2]}))
+    assert _narrowed(rows, {"state": Route(0, {"n": "n"}, "n")}) is rows

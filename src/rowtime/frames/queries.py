@@ -1,4 +1,4 @@
-"""Runs queries of DuckDB over Arrow tables on the driver; each thread has its own connection."""
+"""Runs queries of DuckDB over Arrow tables on the driver; each thread has its own connections."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from threading import Thread, get_ident, local
+from threading import Lock, Thread, get_ident, local
 from threading import enumerate as threads
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,6 +35,8 @@ NEEDED: Final = ("expression_rewriter", "filter_pullup", "filter_pushdown")
 _NUMBERS: Final = count()
 _THREAD: Final = local()
 _OPEN: Final[dict[tuple[int, bool], duckdb.DuckDBPyConnection]] = {}  # by thread, and whether it handles few rows
+_DATABASES: Final[dict[bool, duckdb.DuckDBPyConnection]] = {}  # by whether they handle few rows
+_OPENING: Final = Lock()
 _PREPARED: Final[dict[int, Statements]] = {}
 COMPUTING: Final[set[int]] = set()
 """The threads that are running a query."""
@@ -128,7 +130,12 @@ def warm() -> None:
 
     Call it once Java runs: starting Java forks this process, and other threads should not run then.
     """
-    Thread(target=all_of(pa.table({"c0": [0]})).rows, daemon=True, name="rowtime-warm").start()
+
+    def opened() -> None:
+        all_of(pa.table({"c0": [0]})).rows()
+        _database(few=False)
+
+    Thread(target=opened, daemon=True, name="rowtime-warm").start()
 
 
 def all_of(table: pa.Table) -> Query:
@@ -196,23 +203,38 @@ def _statements() -> Statements:
 
 
 def _connection(*, few: bool) -> duckdb.DuckDBPyConnection:
-    """Return this thread's connection for few or many rows; connections of threads that have ended are closed."""
+    """Return this thread's connection for few or many rows; connections of threads that have ended are closed.
+
+    All threads share one database for each: to open one takes 20 ms. Tables belong to a connection.
+    """
     connection = _OPEN.get((get_ident(), few))
     if connection is None:
-        import duckdb  # noqa: PLC0415 - as above
-
         close({thread.ident for thread in threads()})
-        settings = {**SETTINGS, "threads": 1} if few else SETTINGS
-        connection = _OPEN[get_ident(), few] = duckdb.connect(config=settings)
-        if few:
-            _plan_quickly(connection)
+        connection = _OPEN[get_ident(), few] = _database(few=few).cursor()
     return connection
+
+
+def _database(*, few: bool) -> duckdb.DuckDBPyConnection:
+    import duckdb  # noqa: PLC0415 - as above
+
+    with _OPENING:
+        if few not in _DATABASES:
+            settings = {**SETTINGS, "threads": 1} if few else SETTINGS
+            _DATABASES[few] = duckdb.connect(config=settings)
+            if few:
+                _plan_quickly(_DATABASES[few])
+        return _DATABASES[few]
 
 
 @atexit.register
 def close(but: Collection[int | None] = ()) -> None:
-    """Close the connections of all threads but some: one that is open when Python exits makes the process abort."""
+    """Close the connections of all threads but some, and the databases if they are of no thread any more.
+
+    One that is open when Python exits makes the process abort.
+    """
     for thread, few in [*_OPEN]:
         if thread not in but:
             _PREPARED.pop(thread, None)
             _OPEN.pop((thread, few)).close()
+    while not but and _DATABASES:
+        _DATABASES.popitem()[1].close()

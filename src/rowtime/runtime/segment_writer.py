@@ -34,6 +34,8 @@ from rowtime.core.partition_folders import folder_of
 from rowtime.core.shared_paths import temporary
 from rowtime.core.stores import Place
 from rowtime.frames.local import MOST, is_local
+from rowtime.frames.queries import FEW_ROWS
+from rowtime.operators.contract import quoted
 from rowtime.operators.contract.state import Route, Segment
 from rowtime.operators.rows.collected import collected, loosened
 from rowtime.runtime.file_form import FileForm
@@ -73,6 +75,7 @@ def write_routes(  # noqa: PLR0913 - what, where, and in which form
     """
     target = _Target(folder, stem, form)
     tables: dict[str, pa.Table] = {}
+    rows = _narrowed(rows, routes)
     if is_local(rows):  # later readers have them on the driver too
         written, tables = _write_here(rows.toArrow(), target, routes, held, INSIDE * MOST)
     elif isinstance(rows, pa.Table):
@@ -85,6 +88,17 @@ def write_routes(  # noqa: PLR0913 - what, where, and in which form
         for place in {path.parent for path in paths} if form.folders else {folder} if paths else ():
             sync_names(place)
     return written, tables
+
+
+def _narrowed(rows: DataFrame | pa.Table, routes: Mapping[str, Route]) -> DataFrame | pa.Table:
+    """Return the rows without the columns that no route has, which then need not be computed."""
+    names = rows.column_names if isinstance(rows, pa.Table) else rows.columns
+    read = {ROUTE, *(name for route in routes.values() for name in (*route.columns.values(), route.time))}
+    few = is_local(rows) and rows.sized <= FEW_ROWS  # another SELECT takes longer
+    if few or read.issuperset(names) or len({name.lower() for name in names}) < len(names):
+        return rows
+    chosen = [name for name in names if name in read]
+    return rows.select(chosen) if isinstance(rows, pa.Table) else rows.select(*map(quoted, chosen))
 
 
 def fits_the_driver(rows: DataFrame, count: int | None) -> bool:

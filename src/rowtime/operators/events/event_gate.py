@@ -188,9 +188,8 @@ class EventGate:
             judgement = judge(shape, mark, items_of(rows), given, ordered=ordered)
             marks[writer] = [judgement.mark.highest, judgement.mark.rows]
             if rows.num_rows and self.shape.generates:
-                poison = raised(
-                    jumps.pop(writer, None), rows[POSITION].to_numpy(), judgement.risen, judgement.reasons == LATE
-                )
+                late = np.flatnonzero(judgement.reasons == LATE)
+                poison = raised(jumps.pop(writer, None), rows[POSITION].to_numpy(), judgement.risen, late)
                 jumps.update({} if poison is None else {writer: poison})
             verdicts[writer] = Judged(rows, judgement)
         # The distance is needed for the re-admission of early events.

@@ -20,7 +20,6 @@ from rowtime.core.clock import least
 from rowtime.core.columns import POSITION, ROWTIME, STOP, WEIGHT, WRITER
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
-from rowtime.frames.local import is_local
 from rowtime.kernels.events import ACCEPTED, INTERVAL, START_EDGE, STOP_EDGE
 from rowtime.kernels.events import POINT as POINT_ROW
 from rowtime.operators.contract import Column, Delta, Shape, Tick
@@ -29,6 +28,7 @@ from rowtime.operators.contract.peek import Peek
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_gate import EventGate, Judged, Judging, collected_items
 from rowtime.operators.rows.by_writer import by_writer
+from rowtime.operators.rows.collected import times_of
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.stream_clocks import StreamClocks
 
@@ -125,7 +125,7 @@ class EventStream(Stream):
         plain = all(types.get(name) == "TIMESTAMP" for name in names) and not self.demands
         if intake.peek is None or intake.in_band or intake.decodes or self.shape.by or not plain:
             return None
-        read = [_times(intake, name) for name in names]
+        read = [times_of(intake.rows, intake.peek, name) for name in names]
         if any(times is None for times in read):
             return None
         starts, *stops = (times for times in read if times is not None)
@@ -142,15 +142,6 @@ class EventStream(Stream):
         return pa.table(
             {WRITER: writers, POSITION: starts[POSITION], "k": kind.cast(pa.int32()), "s": start, "e": end, **none}
         )
-
-
-def _times(intake: Intake, name: str) -> pa.Table | None:
-    """Return writer, position and a time (``t``, µs) of each row: from the driver's memory, or the source's reader."""
-    if is_local(intake.rows) and intake.rows.known is not None:
-        times = intake.rows.column(name).cast(pa.int64())
-        return pa.table({WRITER: intake.rows.column(WRITER), POSITION: intake.rows.column(POSITION), "t": times})
-    pieces = None if intake.peek is None else intake.peek.times(name)
-    return None if pieces is None else pa.concat_tables(pieces)
 
 
 def _accepted(rows: pa.Table, wanted: Mapping[str, str], judged: Mapping[str, Judged]) -> Iterable[pa.Table]:

@@ -39,6 +39,7 @@ from rowtime.operators.contract.gates import READMITTED, Verdict
 from rowtime.operators.contract.requirement import BATCH, TIMED, Requirement
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.calendar import in_calendar, in_micros, those_in_calendar
+from rowtime.operators.rows.collected import times_of
 from rowtime.operators.streams.raises import marks_of
 from rowtime.operators.streams.stream import Stream
 
@@ -152,9 +153,12 @@ class EventTimed(Unary):
         if delta.rows is None:
             numbers = {name: pa.array([], pa.int64()) for name in (POSITION, "t", "b")}
             return pa.table({**numbers, **{name: pa.array([], pa.string()) for name in writer}})
-        peeked = delta.peek.times(self.column) if delta.peek is not None and self.unit is None else None
-        if peeked is not None:
-            items = pa.concat_tables(peeked).select([POSITION, "t", *writer])
+        plain = (
+            self.unit is None and delta.peek is not None
+        )  # the rows are those of a source, without bounds among them
+        items = times_of(delta.rows, delta.peek, self.column) if plain else None
+        if items is not None:
+            items = items.select([POSITION, "t", *writer])
             items = items.append_column("b", pa.nulls(items.num_rows, pa.int64()))
         else:
             tick.describe(self, "read event times")
@@ -162,7 +166,11 @@ class EventTimed(Unary):
             region = [REGION] if self.regions else []
             items = delta.rows.selectExpr(POSITION, f"{self.micros} AS t", f"{bound} AS b", *region, *writer).toArrow()
         positions = items[POSITION].to_numpy()
-        return items if (np.diff(positions) > 0).all() else items.take(pa.array(np.argsort(positions, kind="stable")))
+        return (
+            items
+            if (positions[1:] > positions[:-1]).all()
+            else items.take(pa.array(np.argsort(positions, kind="stable")))
+        )
 
     def _timeline(self, tick: Tick, items: pa.Table, *, ended: bool) -> Timeline:
         control = tick.control(self)

@@ -33,14 +33,21 @@ class Fires:
     changes: bool
     exact: bool = False
 
-    def merged(self, rows: DataFrame) -> DataFrame:
-        """Return one row for each fire of a group, if partial results are enough."""
-        return grouped(rows, self._by, self._merges()) if self._splits else rows
+    def merged(self, rows: DataFrame, *, at_ends: bool = False) -> DataFrame:
+        """Return one row for each fire of a group, if partial results are enough.
 
-    def first(self, rows: DataFrame) -> DataFrame:
-        """Return one fire for each group; the rows were in time."""
+        ``at_ends``: all rows are released by the end of their pane.
+        """
+        if not self._splits:
+            return rows
+        if at_ends:
+            return grouped(rows, [*self.keys, PANE], self._merges()).selectExpr("*", f"{PANE} AS {FIRE}")
+        return grouped(rows, self._by, self._merges())
+
+    def first(self, rows: DataFrame, *, merged: bool = False) -> DataFrame:
+        """Return one fire for each group, by the end of its pane. ``merged``: as `merged` returned the rows."""
         if self._splits:
-            fires = self.merged(rows).selectExpr(*self._by, *self._finals)
+            fires = (rows if merged else self.merged(rows, at_ends=True)).selectExpr(*self._by, *self._finals)
         else:
             fires = self._of_rows(rows, self._by)
         names = self._names_of(fires)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import ClassVar
 
 import numpy as np
@@ -57,7 +58,7 @@ from rowtime.operators.panes.pane_times import PaneControl, PaneTimes, less
 from rowtime.operators.rows.halves import value_at
 from rowtime.operators.rows.lifetimes import instant
 from rowtime.operators.rows.select import Item
-from rowtime.operators.streams.raises import marks_of, raised
+from rowtime.operators.streams.raises import marks_of, raised, raised_by_times
 from rowtime.sql.generate import to_spark
 from rowtime.sql.script import parse_expression
 
@@ -156,8 +157,9 @@ class Panes(RowGroups):
         assert line is not None
         before, control = control.bound, tick.remember(self, bound=line.after)
         late = self._resolve(tick, line)  # waiting rows are of earlier ticks
+        older = tick.segments(self).overlapping(before, line.after)
         late += self._take(tick, delta, deltas[1].rows, line)
-        done = self._fire(tick, before, line, late)
+        done = self._fire(tick, before, line, late, max((s.highest for s in older), default=before))
         tick.segments(self).forget(shift(line.after, -self.age))
         if not tick.trying:
             self._state.compact(tick, self, "partial results", lambda rows: self._merged(tick, rows, line.after))
@@ -173,19 +175,22 @@ class Panes(RowGroups):
         if delta.rows is None or declared is None:
             return []
         positions, times = self._times(tick, delta, line)
-        bounds = line.at(positions)
-        passed = np.flatnonzero(times < bounds)  # of the others, none is late, and none is behind the end of its pane
-        is_late = times[passed] < less(bounds[passed], self.age)
-        refused = np.where(self.times.covers(times), TAKEN, NO_PANE)
+        passed = line.behind(positions, times)  # the others are neither late nor behind the end of their panes
+        bounds = line.at(positions[passed])
+        is_late = times[passed] < less(bounds, self.age)
+        refused = np.full(len(times), TAKEN, np.int8)
+        refused[~self.times.covers(times)] = NO_PANE
         refused[passed[is_late]] = LATE
         self._watch(tick, declared, positions[passed[is_late]], line)
-        rows = self._accepted(tick, delta.rows, refused, positions, bounds)
-        behind = passed[~is_late & (bounds[passed] >= self.times.first_end(times[passed]))]
+        rows = self._accepted(tick, delta.rows, refused, positions, line)
+        fired = ~is_late & (bounds >= self.times.first_end(times[passed]))
+        behind = passed[fired]
         fires = line.next(positions[behind], NEVER)
-        late = self._late_table(tick, positions[behind], bounds[behind], fires)
-        kept = self._grouped(tick, rows, late, self._in_time(line))
+        late = self._late_table(tick, positions[behind], bounds[fired], fires)
+        at_ends = late is None and self.every is None
+        kept = self._grouped(tick, rows, late, None if at_ends else self._in_time(line))
         tick.describe(self, "aggregate, keep partial results")
-        self._write(tick, kept, None if delta.count is None else delta.count * self.times.most)
+        self._write(tick, kept, None if delta.count is None else delta.count * self.times.most, waits=not at_ends)
         again = times[behind][fires < NEVER]
         if not len(again):
             return []
@@ -201,15 +206,15 @@ class Panes(RowGroups):
         return positions, line.times[np.searchsorted(line.rows, positions)]
 
     def _accepted(
-        self, tick: Tick, rows: DataFrame, judged: np.ndarray, positions: np.ndarray, bounds: np.ndarray
+        self, tick: Tick, rows: DataFrame, judged: np.ndarray, positions: np.ndarray, line: Timeline
     ) -> DataFrame:
         """Return the rows above the bound minus the discard age, and in a pane; ``judged`` has the reasons."""
         refused = judged != TAKEN
         if not refused.any():
             tick.count(self, len(positions))
             return rows
-        reasons = [REASONS[n] for n in judged[refused].tolist()]
-        verdict = verdict_on(rows, int((~refused).sum()), positions[refused], reasons, bounds[refused])
+        reasons, positions = [REASONS[n] for n in judged[refused].tolist()], positions[refused]
+        verdict = verdict_on(rows, int((~refused).sum()), positions, reasons, line.at(positions))
         return tick.account(self, rows, verdict, f"timestamp_micros({self.event.micros})")
 
     def _watch(self, tick: Tick, rows: DataFrame, late: np.ndarray, line: Timeline) -> None:
@@ -219,9 +224,9 @@ class Panes(RowGroups):
             self._watch_bounds(tick, late, line)
             return
         writer, stored = next(iter(control.raised.items()), ("", None))
-        highest = np.maximum.accumulate(np.concatenate([[control.highest], line.times]))
-        tick.remember(self, highest=int(highest[-1]), raised={})
-        poison = raised(stored, line.rows, highest, _among(line.rows, late))
+        highest = control.highest
+        tick.remember(self, highest=int(line.times.max(initial=highest)), raised={})
+        poison = raised_by_times(stored, line.rows, highest, line.times, np.searchsorted(line.rows, late))
         if poison is None:
             return
         if stored is None or poison[0] != stored[0]:
@@ -258,18 +263,21 @@ class Panes(RowGroups):
         """Return an early fire at ``first``, else the complete one, else one that no bound has caused yet."""
         return f"least({first}, CASE WHEN {PANE} <= {after}L THEN {PANE} ELSE {NEVER}L END)"
 
-    def _grouped(self, tick: Tick, rows: DataFrame, late: DataFrame | None, in_time: str) -> DataFrame:
-        """Return partial results of the new rows, for each group and the bound that releases them."""
+    def _grouped(self, tick: Tick, rows: DataFrame, late: DataFrame | None, in_time: str | None) -> DataFrame:
+        """Return partial results of the new rows, for each group and the bound that releases them.
+
+        ``in_time``: the bound for rows before their pane's end, ``None`` if it is the end of the pane for all rows.
+        """
         types = self._types(tick, rows)
         panes = self.times.ends_text(self.event.micros)
-        fire = in_time
+        fire = in_time or PANE
         if late is not None:
             rows = rows.join(F.broadcast(late), POSITION, "left")
             fire = f"CASE WHEN {PANE} <= __before THEN __after ELSE {in_time} END"
         rows = rows.selectExpr("*", f"{panes} AS {PANE}")
         keys = [key.sql for key in self.keys]
         seeded = rows.selectExpr(*keys, *self.accumulators.seeds(types), PANE, f"{fire} AS {FIRE}")
-        return self._fires(types, exact=tick.trying).merged(seeded)
+        return self._fires(types, exact=tick.trying).merged(seeded, at_ends=in_time is None)
 
     def _resolve(self, tick: Tick, line: Timeline) -> list[int]:
         """Resolve rows that no bound had followed: the first advance releases late ones; return the ends of panes."""
@@ -291,8 +299,11 @@ class Panes(RowGroups):
 
     # -- fires ------------------------------------------------------------------------
 
-    def _fire(self, tick: Tick, before: int, line: Timeline, late: Sequence[int]) -> Sequence[Segment]:
-        """Emit everything that a bound in (before, after] releases, in one job."""
+    def _fire(self, tick: Tick, before: int, line: Timeline, late: Sequence[int], older: int) -> Sequence[Segment]:
+        """Emit everything that a bound in (before, after] releases, in one job.
+
+        Panes that end after ``older`` have rows of this tick alone, whose partial results are merged.
+        """
         state = tick.segments(self)
         if self.every is not None:  # complete fires happen again too, after early ones
             late = [*late, before + 1, END]
@@ -303,10 +314,13 @@ class Panes(RowGroups):
         parts, shown = [], self._fires(self._types(tick), exact=tick.trying)
         if due:
             rows = state.read(due).where(f"{PANE} > {before}L AND {PANE} <= {line.after}L AND {FIRE} = {PANE}")
-            parts.append(shown.first(rows))
+            if older > before:
+                parts.append(shown.first(rows.where(f"{PANE} <= {older}L")))
+            if older < min(line.after, max(segment.highest for segment in due)):
+                parts.append(shown.first(rows.where(f"{PANE} > {older}L"), merged=True))
         if again:
             parts.append(shown.again(state.read(again), before, line.after))
-        fires = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+        fires = reduce(lambda some, more: some.unionByName(more), parts)
         tick.describe(self, "fire panes")
         count = 2 * rows_in((*due, *again))
         if tick.trying:
@@ -354,16 +368,13 @@ class Panes(RowGroups):
     def _fires(self, types: Mapping[str, str], *, exact: bool = False) -> Fires:
         return Fires(self._key_names(), self.accumulators, types, self.every is not None, self.changes, exact)
 
-    def _write(self, tick: Tick, rows: DataFrame, count: int | None) -> None:
-        routes = {"state": self._state.route(0), "waiting": self._waiting.route(1)}
-        written = tick.write(
-            self,
-            rows.selectExpr(
-                *map(quoted, routes["state"].columns), f"CASE WHEN {FIRE} >= {NEVER}L THEN 1 ELSE 0 END AS {ROUTE}"
-            ),
-            routes,
-            count,
-        )
+    def _write(self, tick: Tick, rows: DataFrame, count: int | None, *, waits: bool = True) -> None:
+        """Keep partial results; ``waits``: perhaps some are to be released by a bound of a later tick."""
+        routes, route = {"state": self._state.route(0)}, "0"
+        if waits:
+            routes["waiting"], route = self._waiting.route(1), f"CASE WHEN {FIRE} >= {NEVER}L THEN 1 ELSE 0 END"
+        rows = rows.selectExpr(*map(quoted, routes["state"].columns), f"{route} AS {ROUTE}")
+        written = tick.write(self, rows, routes, count)
         for name, segments in written.items():
             tick.segments(self, name).add(segments)
 
@@ -374,5 +385,5 @@ class Panes(RowGroups):
 
 
 def _among(positions: np.ndarray, some: np.ndarray) -> np.ndarray:
-    """Return which positions are among some; usually there are none."""
-    return np.isin(positions, some) if len(some) else np.zeros(len(positions), bool)
+    """Return the indexes of the positions that are among some; usually there are none."""
+    return np.flatnonzero(np.isin(positions, some)) if len(some) else some

@@ -24,7 +24,7 @@ from rowtime.operators.contract import NOTHING, Column, Control, Delta, EventTim
 from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.panes.event_time import BETWEEN, OUTPUT, EventTimed, came_from
-from rowtime.operators.streams.raises import raised
+from rowtime.operators.streams.raises import raised_by_times
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -112,9 +112,9 @@ class PassedBounds(Operator):
         """Remember which row raised the bound by far: where regions merge, its effect on other rows is known."""
         if self.event.mode != OUTPUT:
             return
-        highest = np.maximum.accumulate(np.concatenate([[tick.control(self).highest], line.times]))
-        tick.remember(self, highest=int(highest[-1]))
-        jump = raised(None, line.rows, highest, np.zeros(len(line.rows), bool))
+        highest = tick.control(self).highest
+        tick.remember(self, highest=int(line.times.max(initial=highest)))
+        jump = raised_by_times(None, line.rows, highest, line.times, np.array([], np.int64))
         if jump is not None and rows is not None:
             tick.remember(self, jump=[*came_from(tick, self, rows, jump[0]), *jump[1:3]])
 

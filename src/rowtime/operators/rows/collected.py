@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from rowtime.core.columns import POSITION, WRITER
 from rowtime.core.errors import refuse
 from rowtime.frames.kinds import holds
 from rowtime.frames.local import LocalFrame, is_local
 from rowtime.operators.contract import functions as F
+from rowtime.operators.contract.peek import Peek
 from rowtime.operators.rows.values import type_text
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
@@ -31,6 +34,18 @@ def few(rows: DataFrame, most: int) -> DataFrame:
         return rows
     table = collected(rows.limit(most + 1))
     return rows if table.num_rows > most else LocalFrame.of(rows.sparkSession, table, fields) or rows
+
+
+def times_of(rows: DataFrame | None, peek: Peek | None, name: str) -> pa.Table | None:
+    """Return writer, position and a time (``t``, BIGINT µs) of each row; ``None`` if that needs a query.
+
+    They are in the driver's memory, or the source's own reader reads them.
+    """
+    if is_local(rows) and rows.known is not None and WRITER in rows.columns:
+        times = rows.column(name).cast("int64")
+        return pa.table({WRITER: rows.column(WRITER), POSITION: rows.column(POSITION), "t": times})
+    pieces = None if peek is None else peek.times(name)
+    return None if pieces is None else pa.concat_tables(pieces)
 
 
 def loosened(rows: DataFrame) -> DataFrame:
