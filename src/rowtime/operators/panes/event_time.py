@@ -153,9 +153,7 @@ class EventTimed(Unary):
         if delta.rows is None:
             numbers = {name: pa.array([], pa.int64()) for name in (POSITION, "t", "b")}
             return pa.table({**numbers, **{name: pa.array([], pa.string()) for name in writer}})
-        plain = (
-            self.unit is None and delta.peek is not None
-        )  # the rows are those of a source, without bounds among them
+        plain = self.unit is None and delta.peek is not None  # rows of a source, without bounds among them
         items = times_of(delta.rows, delta.peek, self.column) if plain else None
         if items is not None:
             items = items.select([POSITION, "t", *writer])
@@ -166,11 +164,9 @@ class EventTimed(Unary):
             region = [REGION] if self.regions else []
             items = delta.rows.selectExpr(POSITION, f"{self.micros} AS t", f"{bound} AS b", *region, *writer).toArrow()
         positions = items[POSITION].to_numpy()
-        return (
-            items
-            if (positions[1:] > positions[:-1]).all()
-            else items.take(pa.array(np.argsort(positions, kind="stable")))
-        )
+        if (positions[1:] > positions[:-1]).all():
+            return items
+        return items.take(pa.array(np.argsort(positions, kind="stable")))
 
     def _timeline(self, tick: Tick, items: pa.Table, *, ended: bool) -> Timeline:
         control = tick.control(self)
