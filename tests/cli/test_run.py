@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.dataset as ds
 import pytest
+from pyspark.logger import PySparkLogger
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +57,8 @@ def test_standard_output_has_only_results(rowtime: Callable[..., Result], spark:
 
 @pytest.mark.parametrize("script", [CLICKS + "SELECT STREAM nothing FROM clicks;", "SELECT"], ids=["refused", "no SQL"])
 def test_a_run_restores_the_loggers_of_the_process(rowtime: Callable[..., Result], tmp_path: Path, script: str) -> None:
-    loggers = [logging.getLogger("rowtime"), logging.getLogger("SQLQueryContextLogger")]
+    # A logger of another class would not accept PySpark's arguments.
+    loggers = [logging.getLogger("rowtime"), PySparkLogger.getLogger("SQLQueryContextLogger")]
     before = [(logger.level, logger.propagate, list(logger.handlers)) for logger in loggers]
     (tmp_path / "script.sql").write_text(script)
     assert rowtime("run", "script.sql").exit_code

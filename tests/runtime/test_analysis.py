@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,3 +137,11 @@ def test_a_value_that_is_not_a_function_of_the_row_is_refused(call: str) -> None
 )
 def test_a_value_that_is_a_function_of_the_row_is_accepted(call: str) -> None:
     assert not rt.check(f"{STREAM}SELECT STREAM {call} AS r FROM a")
+
+
+def test_the_logger_of_refusals_accepts_the_arguments_of_pyspark_before_any_thread_asks_for_it() -> None:
+    code = (
+        "import logging, rowtime.runtime.analysis; "
+        "logging.getLogger('SQLQueryContextLogger').exception('refused', errorClass='DIVIDE_BY_ZERO')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

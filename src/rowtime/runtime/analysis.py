@@ -39,7 +39,12 @@ _UNKNOWN = ("UNRESOLVED_COLUMN", "MISSING_ATTRIBUTES")
 """Hidden columns that the frame does not have: the binder has checked those of the user."""
 _SOME_DAY = 1_700_000_000_000_000  # µs; any value will do: clock functions only need a type
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
-_LOGGER = "SQLQueryContextLogger"  # PySpark writes each refusal to it, with Java's stack trace
+_LOGGER = PySparkLogger.getLogger("SQLQueryContextLogger")
+"""PySpark writes each refusal to it, with Java's stack trace.
+
+It is made once, on import: threads that make it at the same time may get a plain logger, which does not accept
+PySpark's arguments, so that each error of Spark would become a ``TypeError``.
+"""
 
 
 def analysed(spark: SparkSession, program: Program) -> list[Problem]:
@@ -77,9 +82,8 @@ def _spark_may(spark: SparkSession, given: str, target: str) -> bool:
 @contextmanager
 def quietly() -> Iterator[None]:
     """Keep Spark's refusals off standard error: they are reported as problems."""
-    logger = PySparkLogger.getLogger(_LOGGER)  # logging's own class does not accept PySpark's arguments
-    if _speaks not in logger.filters:
-        logger.addFilter(_speaks)
+    if _speaks not in _LOGGER.filters:
+        _LOGGER.addFilter(_speaks)
     before = _quiet.set(True)
     try:
         yield
