@@ -111,8 +111,8 @@ docs: $(DOCS_VENV)/.ready ## build the site of the docs into site/; a broken lin
 options: env ## rewrite the tables of options in docs/ from the declarations of the formats
 	@$(BIN)/python scripts/option_tables.py
 
-outputs: env ## write the rows that the examples of the docs give into the pages, from runs
-	@$(WITH_JAVA) $(BIN)/python scripts/page_outputs.py $(ARGS)
+outputs: env ## write what the examples of the docs give into the pages, from runs (ARGS="-k kafka" selects some)
+	@$(WITH_JAVA) $(BIN)/python -m pytest tests/docs/test_page_outputs.py tests/*/test_pages_on_*.py --rewrite-goldens $(ARGS)
 
 pictures: env ## draw the pictures of the docs from runs of rowtime
 	@$(WITH_JAVA) $(BIN)/python scripts/pictures.py

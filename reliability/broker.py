@@ -126,6 +126,28 @@ class Broker:
 
         _settle(self._admin.delete_records([TopicPartition(name, partition, offset)]))
 
+    def topics(self) -> set[str]:
+        """Return the names of all topics."""
+        return set(self._admin.list_topics(timeout=STOP_SECONDS).topics)
+
+    def records(self, topic: str) -> list[Any]:
+        """Return the committed records that a topic of one partition has now, in their order."""
+        from confluent_kafka import Consumer, TopicPartition
+
+        settings = {"bootstrap.servers": self.bootstrap, "group.id": "records", "isolation.level": "read_committed"}
+        consumer, place, found = Consumer(settings), TopicPartition(topic, 0, 0), list[Any]()
+        try:
+            consumer.assign([place])
+            end = consumer.get_watermark_offsets(place, timeout=STOP_SECONDS)[1]
+            until = time.monotonic() + STOP_SECONDS
+            while consumer.position([place])[0].offset < end and time.monotonic() < until:
+                record = consumer.poll(0.1)
+                if record is not None and record.error() is None:
+                    found.append(record)
+        finally:
+            consumer.close()
+        return found
+
     def send(self, topic: str, *records: Record) -> None:
         """Write records and wait until they are there."""
         from confluent_kafka import Producer

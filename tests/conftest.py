@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--part 1/2`` runs the first of two parts of the tests; a test's name decides its part."""
     parser.addoption("--part", default="1/1", metavar="N/M", help="only this of so many parts of the tests")
-    parser.addoption("--rewrite-goldens", action="store_true", help="write the golden files of plans anew")
+    parser.addoption(
+        "--rewrite-goldens", action="store_true", help="write the golden files, and the pages with outputs, anew"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)  # slow tests are marked before ``-m`` selects
@@ -184,6 +186,12 @@ def _jars(session: pytest.Session) -> list[str]:
 
         found += [] if server_missing() or driver_missing() else jars()
     return found
+
+
+@pytest.fixture
+def rewrite_goldens(request: pytest.FixtureRequest) -> bool:
+    """True if the golden files, or the rows that pages show, are written again."""
+    return bool(request.config.getoption("--rewrite-goldens"))
 
 
 @pytest.fixture(params=["on the driver", "by Spark"])

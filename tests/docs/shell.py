@@ -7,23 +7,9 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 INSTALLED = "ROWTIME_BIN"
 """The variable with the folder of commands of another environment, in which the wheel is installed."""
-
-
-class Block(NamedTuple):
-    """A fenced block: the text after the fence, and the content."""
-
-    kind: str
-    text: str
-
-
-def blocks_of(page: Path) -> list[Block]:
-    """The fenced blocks of a page, in their order."""
-    found = re.finditer(r"^```(.*)\n((?:.*\n)*?)```$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return [Block(match[1], match[2]) for match in found]
 
 
 class Shell:

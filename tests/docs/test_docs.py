@@ -24,7 +24,6 @@ PAGES = sorted(
 )
 CITING = ("src", "tests", "reliability", "benchmarks", "conformance", "examples")
 WITHOUT_TESTS = ("## 1. Terms",)
-GIVEN = "CREATE STREAM clicks (page STRING, ev TIMESTAMP);\n"
 
 
 def blocks(page: str, kind: str) -> list[str]:
@@ -35,8 +34,6 @@ def blocks(page: str, kind: str) -> list[str]:
 
 SCRIPTS = ("docs/sql.md", "docs/panes.md", "docs/nested.md", "docs/from-sqlstream.md", "docs/match_recognize.md",
            "docs/from-streams-and-streaminsight.md")  # fmt: skip
-SQL_PAGES = ("README.md", "docs/kafka.md", "docs/guide.md", "docs/windows.md", "docs/lakes.md", "docs/functions.md",
-             "docs/options.md")  # fmt: skip
 
 
 def refused_blocks() -> list[tuple[str, str, str]]:
@@ -63,14 +60,6 @@ def test_the_page_on_lifetimes_is_one_script_that_binds() -> None:
 def test_statements_that_the_sql_page_calls_refused_are_refused(page: str, code: str, sql: str) -> None:
     script = "".join(blocks(page, "sql"))
     assert {problem.code for problem in compile_script(script + sql).problems} == {code}
-
-
-@pytest.mark.parametrize("page", SQL_PAGES)
-def test_the_sql_of_other_pages_binds(page: str) -> None:
-    for sql in blocks(page, "sql"):
-        assert compile_script(GIVEN + sql if "CREATE" not in sql else sql).problems == ()
-    for sql in blocks(page, "sql given"):
-        assert compile_script(GIVEN + sql).problems == ()
 
 
 # -- Python, and commands that a reader types -------------------------------------------

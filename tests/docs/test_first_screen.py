@@ -53,7 +53,7 @@ def test_the_first_example_from_the_command_line(clicks: list[str], tmp_path: Pa
 
 @pytest.mark.slow
 def test_the_python_of_the_readme_as_a_script(tmp_path: Path) -> None:
-    [code], [shown] = blocks("README.md", "python"), blocks("README.md", "text of pipeline.py")
+    [code], [shown] = blocks("README.md", "python"), blocks("README.md", "text output")
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "pipeline.py").write_text(code, encoding="utf-8")
     met(shown, Shell(tmp_path / "work")("python pipeline.py"))

@@ -8,10 +8,11 @@ import pytest
 import yaml
 
 from rowtime.plan.program import compile_script
-from tests.docs.shell import Shell, blocks_of, met
+from tests.docs.page_blocks import blocks_of
+from tests.docs.shell import Shell, met
 
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "howto").glob("*.md"))
-FOLLOWED = [page for page in PAGES if any(block.kind == "sh" for block in blocks_of(page))]
+FOLLOWED = [page for page in PAGES if any(block.kind == "sh" for block in blocks_of(page.read_text(encoding="utf-8")))]
 
 
 @pytest.mark.slow
@@ -19,7 +20,7 @@ FOLLOWED = [page for page in PAGES if any(block.kind == "sh" for block in blocks
 def test_the_commands_of_a_page_say_what_it_shows(page: Path, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     shell, said = Shell(tmp_path / "work"), list[str]()
-    for block in blocks_of(page):
+    for block in blocks_of(page.read_text(encoding="utf-8")):
         if block.kind == "sh":
             said = shell(block.text)
         elif block.kind == "text":
@@ -32,7 +33,7 @@ def test_there_are_pages_to_follow() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_blocks_in_other_languages_parse(page: Path) -> None:
-    for block in blocks_of(page):
+    for block in blocks_of(page.read_text(encoding="utf-8")):
         text = "\n".join(line.removeprefix("   ") for line in block.text.splitlines())
         if block.kind.strip() == "yaml":
             assert yaml.safe_load(text)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.docs.shell import Block, Shell, blocks_of, met
+from tests.docs.page_blocks import Block, blocks_of
+from tests.docs.shell import Shell, met
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 
 
 def blocks() -> list[Block]:
-    return blocks_of(PAGE)
+    return blocks_of(PAGE.read_text(encoding="utf-8"))
 
 
 def followed(found: Iterator[Block], shell: Shell, kind: str) -> int:

@@ -1,31 +1,23 @@
-"""Write the rows that the examples of a page give into the page, from a run of rowtime, or check that they are there.
+"""The rows that the examples of a page give, what its Python prints, and how it is refused, from a run of rowtime.
 
 The blocks ``sql`` of a page and its ``sql input`` (the rows of its streams) are one script, which runs as it is written
 in an empty folder. A block ``csv PATH`` or ``json PATH`` is a file there, or the rows of the table with that path or
-name. After a block come the rows of its queries, views and pumps (``text rows``), or the message that refuses it
-(``text refused``). The blocks ``python`` of a page run in order, as one program; after each comes what it prints
-(``text output``).
+name; ``json topic NAME [PARTITION]`` and ``json subject NAME`` are records and schemas of `page_servers`. After a block
+come the rows of its queries, views and pumps (``text rows``), or the message that refuses it (``text refused``). The
+blocks ``python`` of a page run in order, as one program; after each comes what it prints (``text output``).
 
-In a page with blocks ``sql input above``, each of these and the block ``sql`` above it are a script of their own.
-Nothing else of that page runs: the rest needs a server.
-
-    python scripts/page_outputs.py [PAGE …]    # write them (make outputs)
-    python scripts/page_outputs.py --check     # say which pages are out of date
+In some pages (`EACH`) every block ``sql`` is a script of its own, with the input that follows it.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import sys
 import tempfile
-import textwrap
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, chdir, redirect_stdout
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from decimal import Decimal
 from functools import partial
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -37,7 +29,7 @@ from uuid import UUID
 import pyarrow.csv
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
-from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog import Catalog, load_catalog
 
 import rowtime as rt
 from rowtime.core.time import to_micros
@@ -49,6 +41,9 @@ from rowtime.runtime.sinks.callables import FunctionSink
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.sql import statements as sql
 from rowtime.sql.script import parse_script
+from tests.docs.page_blocks import ROOT, Block, bare, blocks_of, fence, wrapped, written
+from tests.docs.page_servers import Prepared, Servers
+from tests.docs.page_tables import Row, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,37 +51,22 @@ if TYPE_CHECKING:
     from rowtime.runtime.sinks.contract import Batch
     from rowtime.state.checkpoint import Checkpoint
 
-ROOT: Final = Path(__file__).parents[1]
-PAGES: Final = tuple(
-    f"docs/{name}.md"
-    for name in (
-        "sql", "windows", "panes", "nested", "match_recognize", "lifetimes", "from-sqlstream",
-        "from-streams-and-streaminsight", "functions", "guide", "python", "lakes", "kafka",
-    )
-)  # fmt: skip
+EACH: Final = frozenset(
+    ("README.md", *(f"docs/{name}.md" for name in ("debezium", "kafka", "lakes", "schema-registry")))
+)
+"""The pages of which every block of SQL is a script of its own."""
 ARRIVAL: Final = "2024-01-01 12:00:00"
 """When all rows arrive, and when each tick is committed."""
-MOST, WIDTH, NESTED = 10, 100, 60  # rows of a table, characters of a line, and of a nested value
 SILENT: Final[Mapping[str, Sequence[str]]] = {
     "docs/sql.md": ("SELECT STREAM customer, reason FROM complaints FROM NOW;",),
 }
 """What gives no rows on a page, although it could: the page says why."""
+LONGEST: Final = 130  # characters of a line, which a browser still shows without a scroll bar
+VARIABLES: Final = {"registry_password": "of the example"}
 
-Row = Mapping[str, Any]
+STORAGE: Final = {"allow_http": "true", "conditional_put": "etag"}
 _SESSION: Final = "SparkSession.builder.getOrCreate()"
-_ABOVE: Final = "sql input above"
 _ALL: Final = "SELECT STREAM * FROM"
-_FENCED: Final = re.compile(r"^```(.*)\n((?:.*\n)*?)```\n", re.MULTILINE)
-_MADE: Final = re.compile(r"^\n```text (?:rows|refused|output)\n(?:.*\n)*?```\n", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block: the words after the fence, its text, and where it ends in the page."""
-
-    kind: str
-    text: str
-    end: int
 
 
 @dataclass(frozen=True)
@@ -98,69 +78,51 @@ class Shown:
     sink: str
 
 
-def bare(page: str) -> str:
-    """Return a page without what this script writes."""
-    return _MADE.sub("", page)
-
-
-def blocks_of(page: str) -> list[Block]:
-    """Return the fenced blocks of a page."""
-    return [Block(match[1], match[2], match.end()) for match in _FENCED.finditer(page)]
-
-
-def written(page: str, outputs: Mapping[int, str]) -> str:
-    """Return a page with these outputs; each comes after the block of that number."""
-    page = bare(page)
-    ends = [block.end for block in blocks_of(page)]
-    for number in sorted(outputs, reverse=True):
-        page = f"{page[: ends[number]]}\n{outputs[number]}{page[ends[number] :]}"
-    return page
-
-
-def outputs_of(spark: SparkSession, page: str) -> tuple[dict[int, str], list[str]]:
+def outputs_of(
+    spark: SparkSession, name: str, page: str, servers: Servers | None = None
+) -> tuple[dict[int, str], list[str]]:
     """Run the examples of a page; return what to show after which block, and what gave no rows."""
     blocks = dict(enumerate(blocks_of(bare(page))))
-    outputs, silent = dict[int, str](), list[str]()
-    for part in _scripts(blocks):
-        run = _PageRun(part)
-        rows = run.tables(spark)
-        outputs |= {number: _fence("rows", text) for number, text in rows.items()} | run.refusals()
-        silent += run.silent
-    alone = any(block.kind == _ABOVE for block in blocks.values())
-    return outputs | ({} if alone else printed_by(spark, blocks)), silent
+    outputs, silent, servers = dict[int, str](), list[str](), servers or Servers()
+    for part in parts_of(blocks, each=name in EACH):
+        if any(block.kind in ("sql", "sql input") for block in part.values()):
+            with servers.emptied().prepared([*part.values()], ARRIVAL) as prepared:
+                run = _PageRun(part, prepared)
+                rows = run.tables(spark)
+            outputs |= {number: fence("rows", text) for number, text in rows.items()} | run.refusals()
+            silent += run.silent
+    return outputs | printed_by(spark, blocks, servers.emptied()), silent
 
 
-def _scripts(blocks: Mapping[int, Block]) -> list[dict[int, Block]]:
-    """Return the blocks of each script of a page."""
-    kinds = {block.kind for block in blocks.values()}
-    if _ABOVE not in kinds:
-        return [dict(blocks)] if kinds & {"sql", "sql input"} else []
+def parts_of(blocks: Mapping[int, Block], *, each: bool) -> list[dict[int, Block]]:
+    """Return the blocks of each script of a page; with ``each``, one begins at every block of SQL or Python."""
+    if not each:
+        return [dict(blocks)]
     parts = list[dict[int, Block]]()
     for number, block in blocks.items():
-        if block.kind == "sql":
+        if block.kind in ("sql", "python"):
             parts.append({})
         if parts:
-            parts[-1][number] = replace(block, kind=block.kind.removesuffix(" above"))
-    return [part for part in parts if any(block.kind == "sql input" for block in part.values())]
+            parts[-1][number] = block
+    return parts
 
 
-def printed_by(spark: SparkSession, blocks: Mapping[int, Block]) -> dict[int, str]:
+def printed_by(spark: SparkSession, blocks: Mapping[int, Block], servers: Servers) -> dict[int, str]:
     """Run the blocks of Python in an empty folder; return what they print."""
     names, outputs = dict[str, Any](), dict[int, str]()
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        for number, block in blocks.items():
+        for part in parts_of(blocks, each=True):
+            [(number, block), *_] = part.items()
             if block.kind == "python":
                 names["mine"] = spark.newSession()
-                code = compile(block.text.replace(_SESSION, "mine"), f"block {number}", "exec")
-                with redirect_stdout(StringIO()) as printed:
-                    exec(code, names)  # noqa: S102 - this is what the page tells users to run
+                with servers.prepared([*part.values()], ARRIVAL) as prepared:
+                    text = prepared.addressed(block.text).replace(_SESSION, "mine")
+                    code = compile(text, f"block {number}", "exec")
+                    with redirect_stdout(StringIO()) as printed:
+                        exec(code, names)  # noqa: S102 - this is what the page tells users to run
                 if lines := [line.rstrip() for line in printed.getvalue().splitlines()]:
-                    outputs[number] = _fence("output", "\n".join(lines))
+                    outputs[number] = fence("output", "\n".join(lines))
     return outputs
-
-
-def _fence(kind: str, text: str) -> str:
-    return f"```text {kind}\n{text}\n```\n"
 
 
 # -- a run ------------------------------------------------------------------------------
@@ -190,10 +152,11 @@ class _PageRun:
     """The script of a page, and what its statements give. ``begins``: the first line of each block in the script."""
 
     blocks: Mapping[int, Block]
+    prepared: Prepared
     silent: list[str] = field(default_factory=list)
     begins: dict[int, int] = field(default_factory=dict)
     script: str = ""
-    lakes: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    written: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         parts = [one for one in self.blocks.items() if one[1].kind in ("sql", "sql input")]
@@ -209,9 +172,9 @@ class _PageRun:
                 begins = self.script.count("\n")
                 problems = [
                     replace(problem, place=problem.place and replace(problem.place, line=problem.place.line - begins))
-                    for problem in compile_script(self.script + block.text).problems
+                    for problem in compile_script(self.script + block.text, variables=VARIABLES).problems
                 ]
-                messages[number] = _fence("refused", "\n\n".join(_wrapped(str(problem)) for problem in problems))
+                messages[number] = fence("refused", "\n\n".join(wrapped(str(problem)) for problem in problems))
         return messages
 
     def tables(self, spark: SparkSession) -> dict[int, str]:
@@ -221,10 +184,10 @@ class _PageRun:
             session = spark.newSession()
             Path("data").mkdir()
             self._make_files(Path(folder), session)
-            pipeline = _Collecting(session).sql(_in_folder(script, Path(folder)))
+            pipeline = _Collecting(session).sql(self._placed(script, Path(folder)), VARIABLES)
             assert isinstance(pipeline, _Collecting)
             pipeline.run_available("checkpoint", end=True)
-            rows = {**pipeline.rows, **{name: _lake_rows(of, Path(folder)) for name, of in self.lakes.items()}}
+            rows = {**pipeline.rows, **{name: self._read(of, Path(folder)) for name, of in self.written.items()}}
         by_block = defaultdict[int, list[Shown]](list)
         for one in shown:
             by_block[one.block].append(one)
@@ -243,7 +206,8 @@ class _PageRun:
         statements = parse_script(self.script).statements
         streams = [one for one in statements if isinstance(one, sql.CreateStream)]
         unread = {one.name.text for one in streams if one.shape or one.using}
-        self.lakes = {one.name.text: dict(one.options) for one in streams if one.using in LAKES}
+        options = {one.name.text: dict(one.options) for one in streams if one.using in (*LAKES, "kafka")}
+        self.written = {name: of for name, of in options.items() if "path" in of or "table" in of or "topic" in of}
         selects = dict[str, str]()
         for statement in statements:
             block = max(number for number, line in self.begins.items() if line < statement.place.line)
@@ -252,7 +216,7 @@ class _PageRun:
                     queries.append(block)
                 case sql.CreateView() if re.search(r"\bSELECT\s+STREAM\b", statement.text):  # not of tables
                     named.append((block, statement.name.text))
-                case sql.CreatePump() if statement.target.text in self.lakes:
+                case sql.CreatePump() if statement.target.text in self.written:
                     tables[statement.target.text] = block
                 case sql.CreatePump() if statement.target.text in unread:  # not in the script that fills it
                     named.append((block, statement.target.text))
@@ -279,34 +243,70 @@ class _PageRun:
         """Return the names whose query is refused."""
         begins, names = self.script.count("\n"), list(selects)
         refused = []
-        for problem in compile_script(f"{self.script}{_lines(selects)}").problems:
+        for problem in compile_script(f"{self.script}{_lines(selects)}", variables=VARIABLES).problems:
             if problem.place is None or problem.place.line <= begins:
                 raise rt.Refused(problem)
             refused.append(names[problem.place.line - begins - 1])
         return refused
 
+    def _placed(self, text: str, folder: Path) -> str:
+        """Return a script, or the value of an option, with paths below ``/data`` in a folder, and real addresses."""
+        return re.sub(r"(?<![\w}])/data/", f"{folder}/data/", self.prepared.addressed(text))
+
+    def _read(self, options: Mapping[str, str], folder: Path) -> list[Row]:
+        """Return the rows that a reader of a topic finds, or of a lake table, sorted."""
+        given = {name: self._placed(value, folder) for name, value in options.items()}
+        if "topic" in given:
+            return self.prepared.received(given)
+        if "catalog" in given:
+            rows = _catalog(given).load_table(given["table"]).scan().to_arrow()
+        else:
+            rows = DeltaTable(given["path"], storage_options=STORAGE).to_pyarrow_table()
+        return sorted(plain_rows(rows), key=lambda row: str(list(row.values())))
+
+    def _make_table(self, table: sql.CreateTable | sql.CreateStream, rows: pyarrow.Table, folder: Path) -> None:
+        """Make the lake table that an example reads."""
+        options = {name: self._placed(value, folder) for name, value in table.options}
+        if table.using == "delta":
+            write_deltalake(options["path"], rows, storage_options=STORAGE)
+            return
+        catalog = _catalog(options)
+        catalog.create_namespace(options["table"].partition(".")[0])
+        catalog.create_table(options["table"], rows.schema).append(rows)
+
     def _make_files(self, folder: Path, session: SparkSession) -> None:
         kinds = sql.CreateTable | sql.CreateStream
         definitions = [one for one in parse_script(self.script).statements if isinstance(one, kinds)]
-        tables = {dict(one.options).get("path", one.name.text): one for one in definitions}
+        tables = {_key_of(dict(one.options)) or one.name.text: one for one in definitions}
         for block in self.blocks.values():
-            if block.kind.startswith(("csv ", "json ")):
+            if block.kind.startswith(("csv ", "json ")) and not block.kind.startswith(("json topic", "json subject")):
                 path = block.kind.partition(" ")[2]
                 file, given = folder / path.lstrip("/"), tables.get(path)
+                if given is not None and given.using in LAKES:
+                    self._make_table(given, _rows_of(given, block), folder)
+                    continue
                 file.parent.mkdir(parents=True, exist_ok=True)
                 if given is None or given.using == "csv":
                     file.write_text(block.text, encoding="utf-8")
                     os.utime(file, ns=(to_micros(ARRIVAL) * 1000,) * 2)
                 elif given.using == "session":
-                    session.createDataFrame(_read(given, block)).createOrReplaceTempView(given.name.text)
-                elif given.using == "delta":
-                    write_deltalake(file, _read(given, block))
+                    session.createDataFrame(_rows_of(given, block)).createOrReplaceTempView(given.name.text)
                 else:
                     file.mkdir()
-                    pq.write_table(_read(given, block), file / "1.parquet")
+                    pq.write_table(_rows_of(given, block), file / "1.parquet")
 
 
-def _read(table: sql.CreateTable | sql.CreateStream, block: Block) -> pyarrow.Table:
+def _key_of(options: Mapping[str, str]) -> str | None:
+    return options.get("path") or options.get("table")
+
+
+def _catalog(options: Mapping[str, str]) -> Catalog:
+    store = {"s3.endpoint": os.environ["AWS_ENDPOINT_URL"]} if "AWS_ENDPOINT_URL" in os.environ else {}
+    settings = {name.removeprefix("catalog."): value for name, value in options.items() if name.startswith("catalog.")}
+    return load_catalog(options["catalog"], **store, **settings)
+
+
+def _rows_of(table: sql.CreateTable | sql.CreateStream, block: Block) -> pyarrow.Table:
     """Return the rows of a table that a block lists."""
     types = pyarrow.schema([(column.name, arrow_of(column.type)) for column in table.columns])
     without = {one.name: without_zones(one.type) for one in types}
@@ -323,24 +323,6 @@ def _lines(selects: Mapping[str, str]) -> str:
     return "".join(f"{query};\n" for query in selects.values())
 
 
-def _in_folder(text: str, folder: Path) -> str:
-    """Return a script, or the value of an option, with paths below ``/data`` in a folder."""
-    return re.sub(r"(?<![\w}])/data/", f"{folder}/data/", text)
-
-
-def _lake_rows(options: Mapping[str, str], folder: Path) -> list[Row]:
-    """Return the rows that a reader of a lake table finds, sorted."""
-    given = {name: _in_folder(value, folder) for name, value in options.items()}
-    if "catalog" in given:
-        of_catalog = {
-            name.removeprefix("catalog."): value for name, value in given.items() if name.startswith("catalog.")
-        }
-        rows = load_catalog(given["catalog"], **of_catalog).load_table(given["table"]).scan().to_arrow()
-    else:
-        rows = DeltaTable(given["path"]).to_pyarrow_table()
-    return sorted(plain_rows(rows), key=lambda row: str(list(row.values())))
-
-
 def _fixed() -> ExitStack:
     """Stop the clock that says when rows arrive and ticks are committed, and name the writer of the script."""
     stack = ExitStack()
@@ -351,88 +333,25 @@ def _fixed() -> ExitStack:
     return stack
 
 
-def _wrapped(message: str) -> str:
-    """Return a message with lines of a readable length; the line of SQL and its mark stay."""
-    return "\n".join(
-        line if re.match(r" *\d* *\| ", line) else textwrap.fill(line, WIDTH, break_long_words=False)
-        for line in message.splitlines()
-    )
+def page_is_current(spark: SparkSession, name: str, *, rewrite: bool, servers: Servers | None = None) -> None:
+    """Check that a page shows what its examples give, or write that into it."""
+    path = ROOT / name
+    page = path.read_text(encoding="utf-8")
+    made, silent = outputs_of(spark, name, page, servers)
+    if rewrite:
+        page = written(page, made)
+        path.write_text(page, encoding="utf-8")
+    assert silent == list(SILENT.get(name, ())), "these examples give no rows"
+    assert written(page, made) == page, "run make outputs"
+    long = [line for text in made.values() for line in text.splitlines() if len(line) > LONGEST]
+    assert long == []
+    changed = _with_another_digit(page)
+    assert written(changed, made) != changed, "a changed row is not noticed"
 
 
-# -- a table ----------------------------------------------------------------------------
-
-
-def table(rows: Sequence[Row]) -> str:
-    """Return rows as a table: the names, and a line a row."""
-    if not rows:
-        return "(no rows)"
-    most = MOST if len(rows) > MOST + 1 else len(rows)
-    cells = [list(rows[0]), *([_short(value) for value in row.values()] for row in rows[:most])]
-    widths = [max(len(line[place]) for line in cells) for place in range(len(cells[0]))]
-    right = [isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in _filled(rows)]
-    lines = [
-        "  ".join(
-            text.rjust(width) if to_right else text.ljust(width)
-            for text, width, to_right in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in cells
-    ]
-    return "\n".join([*lines, *([f"… {len(rows) - most} more rows"] if len(rows) > most else [])])
-
-
-def _filled(rows: Sequence[Row]) -> Iterator[Any]:
-    """Return the first value of each column that is not NULL."""
-    for name in rows[0]:
-        yield next((row[name] for row in rows if row[name] is not None), None)
-
-
-def _short(value: Any) -> str:
-    """Return a value as text; a long one that is nested is cut."""
-    text = cell(value)
-    return f"{text[:NESTED]}…" if isinstance(value, dict | list) and len(text) > NESTED else text
-
-
-def cell(value: Any) -> str:
-    """Return a value as text."""
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return str(value).lower()
-        case datetime():
-            return str(value.replace(tzinfo=None))
-        case dict():
-            return "{" + ", ".join(f"{name}: {cell(one)}" for name, one in value.items()) + "}"
-        case list():
-            return "[" + ", ".join(cell(one) for one in value) + "]"
-    return str(value)
-
-
-def main(arguments: list[str]) -> int:
-    """Write the pages, or check them. Return 1 if a page is out of date, or an example gives no rows."""
-    from rowtime.runtime.session import derive, new_spark  # noqa: PLC0415 - only a run needs Spark
-
-    spark, wrong = derive(new_spark()), 0
-    for name in [one for one in arguments if one != "--check"] or PAGES:
-        path = ROOT / name
-        old = path.read_text(encoding="utf-8")
-        outputs, silent = outputs_of(spark, old)
-        for one in [one for one in silent if one not in SILENT.get(name, ())]:
-            print(f"{name}: no rows: {one}")
-            wrong = 1
-        new = written(old, outputs)
-        for line in [line for line in new.splitlines() if len(line) > WIDTH + 20 and line not in old.splitlines()]:
-            print(f"{name}: a long line: {line}")
-        if new == old:
-            continue
-        if "--check" in arguments:
-            print(f"{name} is out of date: run make outputs.")
-            wrong = 1
-        else:
-            path.write_text(new, encoding="utf-8")
-            print(f"wrote {name}")
-    return wrong
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def _with_another_digit(page: str) -> str:
+    """Return the page with another digit in its first table or output."""
+    found = re.search(r"^```text (?:rows|output)\n(?:.*\n)*?```$", page, re.MULTILINE)
+    assert found is not None
+    place = max(place for place in range(*found.span()) if page[place].isdigit())
+    return f"{page[:place]}{(int(page[place]) + 1) % 10}{page[place + 1 :]}"
