@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -24,9 +25,6 @@ from benchmarks.disorder import Run as Sorting
 from benchmarks.disorder import source as disordered
 from benchmarks.engines import SETTINGS, Engines
 from benchmarks.measurement import Measurement, Result, against
-from examples.flights.__main__ import FLIGHTS, Places
-from examples.flights.__main__ import run as run_flights
-from examples.flights.feed import feed
 from rowtime.runtime.session import new_spark
 
 PYTHON, HEAP = 600, 2048  # MiB
@@ -37,7 +35,10 @@ COLLECTION = re.compile(r"(\d+)M->(\d+)M\(\d+M\)")
 
 def measure(engines: Engines, *, short: bool) -> Result:
     count = SHORT if short else ROWS
-    found = {name: _process(name, count, engines.fresh("peak")) for name in (QUICK if short else CASES)}
+    cases = {name: case for name, case in CASES.items() if not short or name in QUICK}
+    for case in cases.values():
+        case.data(count)  # not in the processes that are measured
+    found = {name: _process(name, count, engines.fresh("peak")) for name in cases}
     answers = {name: one.pop("answer") for name, one in found.items()}
     ratios = []
     for name, one in found.items():
@@ -64,41 +65,57 @@ def main(name: str, count: str, folder: str) -> None:
     log = place / "collections.log"
     settings = {**SETTINGS, "spark.ui.enabled": "false", "spark.driver.extraJavaOptions": f"-Xlog:gc:file={log}"}
     engines = Engines(new_spark(master="local[2]", conf=settings), place)
-    answer = CASES[name](engines, int(count))
+    check = CASES[name].run(engines, int(count))
+    resident = _most_resident()
+    answer = check()
     runtime = engines.spark._jvm.java.lang.Runtime.getRuntime()  # noqa: SLF001 - Python has no other way to ask Java
     last = int(runtime.totalMemory() - runtime.freeMemory()) >> 20
     engines.spark.stop()
     collections = [tuple(map(int, found)) for found in COLLECTION.findall(log.read_text())]
     peak = {
-        "python_mib": _most_resident(),
+        "python_mib": resident,
         "java_heap_mib": max([last, *(before for before, _ in collections)]),
         "java_heap_after_collections_mib": max((after for _, after in collections), default=0),
     }
     print(json.dumps({**peak, "answer": answer}))
 
 
-def _flights(engines: Engines, count: int) -> str:  # noqa: ARG001 - there are as many as there are
+Check = Callable[[], str]
+
+
+def _flights(engines: Engines, count: int) -> Check:  # noqa: ARG001 - there are as many as there are
+    from examples.flights.__main__ import FLIGHTS, Places, run  # noqa: PLC0415 - it loads much that others do not need
+    from examples.flights.feed import feed  # noqa: PLC0415 - as above
+
     places = Places(*(engines.folder / name for name in ("home", "checkpoint", "hourly")))
     feed(places.home)
-    outcome = run_flights(places, engines.spark)
-    return _all(sum(counts["in"] for counts in outcome.ledger.values()), FLIGHTS)
+    outcome = run(places, engines.spark)
+    return lambda: _all(sum(counts["in"] for counts in outcome.ledger.values()), FLIGHTS)
 
 
-def _groups(engines: Engines, count: int, keys: int) -> str:
-    rows = Rows(keys, count // 1_000_000)
+def _groups(engines: Engines, count: int, keys: int) -> Check:
+    rows = _rows(keys, count)
     run = engines.rowtime(rows.folder(), rows.files)
-    return _all(_counted(run.output), rows.count)
+    return lambda: _all(_counted(run.output), rows.count)
 
 
-def _late(engines: Engines, count: int) -> str:
-    rows = late.LateRows(1_000_000, 10.0, count // late.FILE)
+def _rows(keys: int, count: int) -> Rows:
+    return Rows(keys, count // 1_000_000)
+
+
+def _late(engines: Engines, count: int) -> Check:
+    rows = _late_rows(count)
     run = late.run(engines, rows)
-    return _all(_counted(run.output) + run.refused, rows.count)
+    return lambda: _all(_counted(run.output) + run.refused, rows.count)
 
 
-def _sorted(engines: Engines, count: int) -> str:
+def _late_rows(count: int) -> late.LateRows:
+    return late.LateRows(1_000_000, 10.0, count // late.FILE)
+
+
+def _sorted(engines: Engines, count: int) -> Check:
     run = Sorting(engines, SORTED, disordered(10, count // FILE))
-    return _all(run.given + run.refused, count)
+    return lambda: _all(run.given + run.refused, count)
 
 
 def _counted(output: Path) -> int:
@@ -109,12 +126,19 @@ def _all(found: int, expected: int) -> str:
     return "equal" if found == expected else f"{found} rows of {expected}"
 
 
-CASES: dict[str, Callable[[Engines, int], str]] = {
-    "flights": _flights,
-    "group_10k": lambda engines, count: _groups(engines, count, 10_000),
-    "group_1m": lambda engines, count: _groups(engines, count, 1_000_000),
-    "late_1m": _late,
-    "tsort": _sorted,
+class Case(NamedTuple):
+    """``data`` makes the rows; ``run`` is what is measured, and returns the check of the answer."""
+
+    data: Callable[[int], object]
+    run: Callable[[Engines, int], Check]
+
+
+CASES: dict[str, Case] = {
+    "flights": Case(lambda _: None, _flights),
+    "group_10k": Case(lambda n: _rows(10_000, n).folder(), lambda engines, n: _groups(engines, n, 10_000)),
+    "group_1m": Case(lambda n: _rows(1_000_000, n).folder(), lambda engines, n: _groups(engines, n, 1_000_000)),
+    "late_1m": Case(lambda n: _late_rows(n).folder(), _late),
+    "tsort": Case(lambda n: disordered(10, n // FILE), _sorted),
 }
 MEMORY = Measurement("memory", "the greatest memory of Python and of Java's heap, a process each time", measure)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,8 @@ from rowtime.core.columns import ROUTE
 from rowtime.frames.local import LocalFrame
 from rowtime.frames.queries import FEW_ROWS
 from rowtime.operators.contract.state import Route
-from rowtime.runtime.segment_writer import _narrowed, _rows_for
+from rowtime.runtime.route_rows import Chosen, rows_for
+from rowtime.runtime.segment_writer import _narrowed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,8 +28,18 @@ def table(routes: list[int]) -> pa.Table:
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 3), max_size=20), st.integers(0, 3), st.lists(st.integers(0, 3), max_size=2))
 def test_each_row_goes_to_its_routes(routes: list[int], key: int, more: list[int]) -> None:
-    rows = _rows_for(table(routes), Route(key, {"n": "n"}, "n", tuple(more)))
+    rows = rows_for(table(routes), Route(key, {"n": "n"}, "n", tuple(more))).whole()
     assert rows["n"].to_pylist() == [n for n, route in enumerate(routes) if route in (key, *more)]
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 1), min_size=1, max_size=40), st.integers(1, 7), st.integers(0, 20), st.integers(1, 20))
+def test_many_rows_are_copied_in_blocks(routes: list[int], size: int, start: int, count: int) -> None:
+    chosen = Chosen(table(routes), np.flatnonzero(np.array(routes) == 1)).part(start, count)
+    expected = [n for n, route in enumerate(routes) if route == 1][start : start + count]
+    blocks = [block["n"].to_pylist() for block in chosen.blocks(size)]
+    assert [n for block in blocks for n in block] == expected == chosen.whole()["n"].to_pylist()
+    assert [len(block) for block in blocks[:-1]] == [size] * (len(blocks) - 1)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +47,7 @@ def test_each_row_goes_to_its_routes(routes: list[int], key: int, more: list[int
 )
 def test_only_most_rows_that_follow_each_other_are_not_copied(routes: list[int], shares: bool) -> None:
     whole = table(routes)
-    rows = _rows_for(whole, Route(1, {"n": "n"}, "n"))
+    rows = rows_for(whole, Route(1, {"n": "n"}, "n")).whole()
     ours, theirs = (of["n"].chunk(0).buffers()[1].address for of in (rows, whole))
     assert (ours == theirs) == shares
 

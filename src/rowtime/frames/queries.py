@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import mmap
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from threading import Lock, Thread, get_ident, local
 from threading import enumerate as threads
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +29,10 @@ SETTINGS: Final[dict[str, Any]] = {
     "memory_limit": "2GB",  # Spark handles larger queries
     "temp_directory": "",  # nothing is written beside the user's files
 }
+MANY_ROWS: Final = 500_000
+"""Rows from which a query or a file takes so much memory that `give_back` is worth its time."""
+KEPT: Final = 400 << 20
+"""Bytes in memory up to which the allocators may keep what they have."""
 FEW_ROWS: Final = 20_000
 """Rows of all tables of a query up to which one thread is faster than starting two."""
 NEEDED: Final = ("expression_rewriter", "filter_pullup", "filter_pushdown")
@@ -92,6 +98,7 @@ class Query:
             if prepared is not None:
                 with prepared as sql:
                     return _few_rows(connection, sql)
+            give_back(self.sized)
             return self._unprepared(connection, few=few)
         except duckdb.Error as wrong:
             raise Uncomputed(str(wrong)) from wrong
@@ -136,6 +143,27 @@ def warm() -> None:
         _database(few=False)
 
     Thread(target=opened, daemon=True, name="rowtime-warm").start()
+
+
+def give_back(rows: int) -> None:
+    """Let the allocators of Arrow and DuckDB give back what they keep, before a step with so many rows.
+
+    Each keeps what its own largest step has used, and none can use what another one keeps. DuckDB gives it back when
+    its threads end.
+    """
+    if rows >= MANY_ROWS and resident() > KEPT:
+        pa.default_memory_pool().release_unused()
+        if False in _DATABASES:
+            _connection(few=False).execute("SET threads = 1; RESET threads")
+
+
+def resident() -> int:
+    """Return how many bytes of this process are in memory; 0 if the system does not say so."""
+    try:
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    except OSError:
+        return 0
+    return int(pages) * mmap.PAGESIZE
 
 
 def all_of(table: pa.Table) -> Query:

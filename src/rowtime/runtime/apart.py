@@ -20,7 +20,7 @@ from rowtime.operators.contract import Delta, quoted
 from rowtime.operators.gates.rejected import shown_as
 from rowtime.operators.rows.collected import loosened
 from rowtime.runtime.refusal import Rejection
-from rowtime.runtime.segment_writer import SMALL
+from rowtime.runtime.route_rows import SMALL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

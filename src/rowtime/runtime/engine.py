@@ -305,9 +305,9 @@ class Engine:
         return self._narrowed
 
     def _running(self, taken: Mapping[str, Taken], meter: Meter) -> RunningTick:
-        def intakes(node: Operator, control: StreamClocks) -> Intake:
+        def intakes(node: Operator, control: StreamClocks, here: bool) -> Intake:  # noqa: FBT001 - of a callable
             with naming("stream", node.name, OF_STORES):
-                return intake_of(self.spark, taken[node.name], control, here=running.local)
+                return intake_of(self.spark, taken[node.name], control, here=here)
 
         self._fresh = False
         number = self.entry["tick"] + 1

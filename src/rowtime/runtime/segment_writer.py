@@ -12,14 +12,12 @@ import os
 import re
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import reduce
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -34,22 +32,20 @@ from rowtime.core.partition_folders import folder_of
 from rowtime.core.shared_paths import temporary
 from rowtime.core.stores import Place
 from rowtime.frames.local import MOST, is_local
-from rowtime.frames.queries import FEW_ROWS
+from rowtime.frames.queries import FEW_ROWS, give_back
 from rowtime.operators.contract import quoted
 from rowtime.operators.contract.state import Route, Segment
 from rowtime.operators.rows.collected import collected, loosened
 from rowtime.runtime.file_form import FileForm
 from rowtime.runtime.local_rows import INSIDE
+from rowtime.runtime.route_rows import BLOCK, SMALL, Chosen, Values, alike, chosen_by, parts_of, rows_of
 from rowtime.state.files import arrived, begin, begin_to_sync, make_folder, sync_names
 
 PARQUET, STATE = FileForm(), FileForm(dictionary=False)
-PART = 250_000  # rows from which the driver writes several files at once
-SMALL = 200_000  # rows that the driver always collects
 LARGEST = 512 << 20  # bytes that it collects; Spark refuses to collect more than 1 GiB
 LONG = 1024  # assumed bytes of a value without a fixed width, so that rows of text are not underestimated
 NAME, NAMES = 64, (WRITER, "writer", "reason")  # bytes of a writer's name or a reason, which are short
 HELD = LARGEST  # bytes of intermediate results that stay in memory, where they are anyway
-ROW_GROUP = 65_536  # rows; in a large segment that is sorted by time, few groups are read to close few windows
 _PLAIN = re.compile(r"\w+")
 _REPORT = "route string, path string, rows bigint, lowest bigint, highest bigint, sum bigint, size bigint"
 
@@ -109,6 +105,7 @@ def fits_the_driver(rows: DataFrame, count: int | None) -> bool:
 def write_table(table: pa.Table, folder: Place, stem: str, name: str, time: str | None) -> Segment:
     """Write rows on the driver to one file, durable as in `write_routes`; ``time``: the column of the range."""
     file = _File(_Target(folder, stem, STATE), name, 0, ())
+    file.whole = table
     file.write(table, table[time] if time else pa.array([0]))
     return file.close()
 
@@ -148,7 +145,7 @@ class _Target:
     stem: str
     form: FileForm
 
-    def path(self, route: str, part: int, piece: int, values: _Values) -> str:
+    def path(self, route: str, part: int, piece: int, values: Values) -> str:
         name = f"{route}-{piece:05d}" if self.form.most or self.form.folders else route
         folder = f"{folder_of(self.form.split, values)}/" if self.form.folders else ""
         return f"{folder}{self.stem}-{part:05d}-{name}-{uuid.uuid4().hex[:8]}{self.form.ending}"
@@ -157,26 +154,27 @@ class _Target:
 def _write_here(
     table: pa.Table, target: _Target, routes: Mapping[str, Route], held: Collection[str], most: int
 ) -> tuple[dict[str, list[Segment]], dict[str, pa.Table]]:
+    give_back(table.num_rows)
     written: dict[str, list[Segment]] = {name: [] for name in routes}
     tables: dict[str, pa.Table] = {}
-    parts = list(_parts(table, routes, target.form))
+    parts = list(parts_of(table, routes, target.form))
     quick = table.num_rows <= most and table.nbytes <= HELD
     kept = {n for n, (name, _, _, _) in enumerate(parts) if quick and name in held}
 
     def segment_of(n: int) -> Segment:
         name, number, values, rows = parts[n]
         if n in kept:
-            edges = pc.min_max(rows[routes[name].time])
+            edges = pc.min_max(rows.whole()[routes[name].time])
             path = target.path(name, number, 0, values)
-            return Segment(path, rows.num_rows, edges["min"].as_py(), edges["max"].as_py())
+            return Segment(path, rows.count, edges["min"].as_py(), edges["max"].as_py())
         return _write_part(_File(target, name, number, values), routes[name], rows)
 
     for (n, (name, _, _, rows)), segment in zip(
         enumerate(parts), _each(segment_of, len(parts), len(kept)), strict=True
     ):
         written[name].append(segment)
-        if n in kept or rows.num_rows <= SMALL:
-            tables[segment.path] = _columns(rows, routes[name], target.form.required)
+        if n in kept or rows.count <= SMALL:
+            tables[segment.path] = _columns(rows.whole(), routes[name], target.form.required)
     return written, tables
 
 
@@ -189,74 +187,11 @@ def _each(segment_of: Callable[[int], Segment], count: int, quick: int) -> Itera
         return list(pool.map(segment_of, range(count)))
 
 
-def _parts(
-    table: pa.Table, routes: Mapping[str, Route], form: FileForm
-) -> Iterator[tuple[str, int, _Values, pa.Table]]:
-    """Yield route, file number, partition values and rows: one file per route, or a few if there are many rows."""
-    for name, route in routes.items():
-        chosen = _rows_for(table, route) if len(routes) > 1 else table
-        size = max(PART, -(-chosen.num_rows // (os.cpu_count() or 1)))
-        size = min(size, form.most or size)
-        places = alike(chosen, [route.columns[column] for column in form.split])
-        parts = ((of, chosen if at is None else chosen.take(at)) for of, at in places)
-        pieces = (
-            (of, part.slice(start, most))
-            for of, part in parts
-            for most in (min(size, _rows_of(part.select([*route.columns.values()]), form.largest)),)
-            for start in range(0, part.num_rows, most)
-        )
-        yield from ((name, number, *piece) for number, piece in enumerate(pieces))
-
-
-def _rows_of(part: pa.Table | pa.RecordBatch, largest: int) -> int:
-    """Return how many of some rows have so many bytes; all if there is no limit."""
-    rows: int = part.num_rows
-    size = part.nbytes if largest else 0
-    return max(1, rows * largest // size if size > largest else rows)
-
-
-def alike(rows: Any, columns: Sequence[str]) -> Iterator[tuple[_Values, pa.Array | None]]:
-    """Yield where rows of a table or a batch have the same values in some columns, and these values as text.
-
-    ``None``: these are all rows.
-    """
-    if not columns or not rows.num_rows:
-        yield (), None
-        return
-    codes = np.stack([_codes(rows.column(name)) for name in columns], axis=1)
-    kinds, of = np.unique(codes, axis=0, return_inverse=True)
-    for number in range(len(kinds)):
-        at = pa.array(np.flatnonzero(of.reshape(-1) == number))
-        first = rows.slice(at[0].as_py(), 1)
-        yield tuple(first.column(name).cast(pa.string())[0].as_py() for name in columns), at
-
-
-def _codes(values: Any) -> Any:
-    """Return a number for each value of a column, equal for equal values; NULL is a value."""
-    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    return whole.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
-
-
-def _rows_for(table: pa.Table, route: Route) -> pa.Table:
-    """Return the rows of a route; nothing is copied if these are most rows, and follow each other.
-
-    A few rows that are not copied would keep all others in memory.
-    """
-    chosen = _chosen(table[ROUTE], route)
-    places = np.flatnonzero(chosen.to_numpy())
-    if not len(places):
-        return table.slice(0, 0)
-    first, count = int(places[0]), int(places[-1] - places[0]) + 1
-    return table.slice(first, count) if count == len(places) >= table.num_rows / 2 else table.filter(chosen)
-
-
-def _chosen(routes: pa.Array | pa.ChunkedArray, route: Route) -> pa.Array | pa.ChunkedArray:
-    """Return which rows go there."""
-    return reduce(pc.or_, (pc.equal(routes, key) for key in (route.key, *route.more)))
-
-
-def _write_part(file: _File, route: Route, rows: pa.Table) -> Segment:
-    file.write(_columns(rows, route, file.target.form.required), rows[route.time])
+def _write_part(file: _File, route: Route, rows: Chosen) -> Segment:
+    required = file.target.form.required
+    file.whole = _columns(rows.table, route, required)
+    for block in rows.blocks():
+        file.write(_columns(block, route, required), block[route.time])
     return file.close()
 
 
@@ -283,10 +218,10 @@ class _Task:
         self._pieces: Counter[_Key] = Counter()
         for batch in batches:
             for name, route in self.routes.items():
-                chosen = _chosen(batch.column(ROUTE), route)
+                chosen = chosen_by(batch.column(ROUTE), route)
                 times = batch.column(route.time).filter(chosen)
                 rows = _columns(batch, route, self.target.form.required).filter(chosen)
-                last: _Values = ()
+                last: Values = ()
                 for of, at in alike(rows, self.target.form.split) if len(times) else ():
                     mine = (rows, times) if at is None else (rows.take(at), times.take(at))
                     yield from self._add(files, (name, of), part_number, *mine)
@@ -307,7 +242,7 @@ class _Task:
     ) -> Iterator[pa.RecordBatch]:
         """Write rows to the current file; a file that is full is reported, and another one follows."""
         most, done = self.target.form.most, 0
-        at_once = _rows_of(rows, self.target.form.largest // 4)  # so that a file is not much larger than allowed
+        at_once = rows_of(rows, self.target.form.largest // 4)  # so that a file is not much larger than allowed
         while done < rows.num_rows:
             if key in files and files[key].full:
                 yield from self._reports([(key, files.pop(key))])
@@ -325,16 +260,16 @@ def _report(route: str, segment: Segment) -> pa.RecordBatch:
     return pa.record_batch(arrays, names=["route", "path", "rows", "lowest", "highest", "sum", "size"])
 
 
-_Values = tuple[str | None, ...]  # the values that separate files
-_Key = tuple[str, _Values]  # a route, and these values
+_Key = tuple[str, Values]  # a route, and these values
 
 
 class _File:
     """One open file of one route."""
 
-    def __init__(self, target: _Target, route: str, part: int, values: _Values, piece: int = 0) -> None:
+    def __init__(self, target: _Target, route: str, part: int, values: Values, piece: int = 0) -> None:
         self.target, self.path = target, target.path(route, part, piece, values)
         self.rows, self.lowest, self.highest = 0, 2**62, -(2**62)
+        self.whole: pa.Table | None = None  # rows among which all of the file are, if they are known
         self._writer: pq.ParquetWriter | None = None
         self._lines: IO[bytes] | None = None
         self._place = target.folder / self.path
@@ -343,7 +278,7 @@ class _File:
     def write(self, part: pa.RecordBatch | pa.Table, times: pa.Array | pa.ChunkedArray) -> None:
         if self.target.form.kind == "parquet":
             held = part.drop_columns([*self.target.form.split]) if self.target.form.folders else part
-            self._parquet(held).write(held, row_group_size=ROW_GROUP)
+            self._parquet(held).write(held, row_group_size=BLOCK)
         else:
             self._text().write(("\n".join(part[LINE].to_pylist()) + "\n").encode())
         edges = pc.min_max(times)
@@ -379,9 +314,9 @@ class _File:
             self._draft.unlink()
 
     def _parquet(self, part: pa.RecordBatch | pa.Table) -> pq.ParquetWriter:
-        if self._writer is None:  # a table is all of its file, a batch only its beginning
+        if self._writer is None:
             codec = {"compression": self.target.form.codec} if self.target.form.codec else {}
-            is_trusted = trusted(part.schema, part if isinstance(part, pa.Table) else None)
+            is_trusted = trusted(part.schema, self.whole)
             form: dict[str, Any] = {
                 "write_statistics": is_trusted,
                 "use_dictionary": self.target.form.dictionary,

@@ -97,6 +97,8 @@ def settings_for(master: str, jars: Sequence[str], conf: Mapping[str, str]) -> d
         }
     return {
         "spark.ui.showConsoleProgress": "false",
+        # Otherwise each function of a column looks for the user's line, which is rowtime's, and imports IPython for it.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Only errors, on standard error; the user's own extraJavaOptions stay as they are.
         "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile=file:{quiet}",
         **wanted,

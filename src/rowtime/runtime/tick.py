@@ -41,7 +41,8 @@ from rowtime.runtime.given_rows import GivenRows
 from rowtime.runtime.meter import Meter
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed
 from rowtime.runtime.refusal import Refusal, Rejection
-from rowtime.runtime.segment_writer import PARQUET, SMALL, STATE, write_routes, write_table
+from rowtime.runtime.route_rows import SMALL
+from rowtime.runtime.segment_writer import PARQUET, STATE, write_routes, write_table
 from rowtime.runtime.sinks.failures import naming
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.sources.statistics import unskipped
@@ -67,7 +68,7 @@ class RunningTick:
         number: int,
         folder: Place,
         entry: Mapping[str, Any],
-        intakes: Callable[[Operator, StreamClocks], Intake],
+        intakes: Callable[[Operator, StreamClocks, bool], Intake],
         deliver: Mapping[str, Stage],
         adopted: Mapping[str, Mapping[str, str]],
         changing: Collection[str],
@@ -107,7 +108,7 @@ class RunningTick:
         """Return what this tick takes from the source of a stream."""
         control = self.control(node)
         assert isinstance(control, StreamClocks)
-        intake = self._intakes(node, control)
+        intake = self._intakes(node, control, self.local)
         if intake.modes:
             self.remember(node, modes=intake.modes)
         return intake

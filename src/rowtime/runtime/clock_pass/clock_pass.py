@@ -17,7 +17,7 @@ from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.runtime.clock_pass.blocks import judge_by_blocks
 from rowtime.runtime.clock_pass.gate_items import filled, items_of, runs, with_bounds
 from rowtime.runtime.clock_pass.gate_verdicts import Judging
-from rowtime.runtime.segment_writer import SMALL
+from rowtime.runtime.route_rows import SMALL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -21,7 +21,8 @@ from rowtime.operators.contract.state import Route, Segment
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.runtime.file_form import FUNCTIONS, FileForm, writer_options
-from rowtime.runtime.segment_writer import SMALL, fits_the_driver, write_routes
+from rowtime.runtime.route_rows import SMALL
+from rowtime.runtime.segment_writer import fits_the_driver, write_routes
 from rowtime.runtime.sinks.contract import Batch, Owned, Sink
 from rowtime.runtime.spark_paths import for_spark
 from rowtime.state.files import begin_to_sync, check_sum, make_folder, move
