@@ -56,7 +56,7 @@ def test_existing_names_are_replaced_or_kept(home: Home) -> None:
         column, key = "", ""
         with pytest.raises(Refused) as refused:
             log.insert([{"aa": 1}])
-        if found := re.search("columns are (a), .*; the key (rowtime) gives", refused.value.problems[-1].hint):
+        if found := re.search("columns are (a), .* Use the key (rowtime) for", refused.value.problems[-1].hint):
             column, key = found.groups()
         log.insert([{column: 1, "b": 2, "d": "x", key: 3}])
         assert log.position == 1

@@ -40,7 +40,7 @@ FOLLOWED: dict[str, str] = {
     "These columns have one: ….": "tests/client/test_hints_of_writers.py::test_bounds_of_columns",
     "Declare it: … BIGINT ASCENDING.": "tests/client/test_hints_of_writers.py::test_bounds_of_columns",
     "Streams there: ….": "tests/client/test_hints_of_writers.py::test_existing_names_are_replaced_or_kept",
-    "Its columns are …; the key rowtime gives the rowtime.": "tests/client/test_hints_of_writers.py::test_existing_names_are_replaced_or_kept",
+    "Its columns are …. Use the key rowtime for the rowtime of a row.": "tests/client/test_hints_of_writers.py::test_existing_names_are_replaced_or_kept",
     "Choose a name that begins with another character.": "tests/client/test_hints_of_writers.py::test_existing_names_are_replaced_or_kept",
     "Write it as 2024-01-31 23:59:59.123456, in UTC.": "tests/client/test_hints_of_writers.py::test_times",
     "Use another value.": "tests/client/test_hints_of_writers.py::test_bounds_of_columns",

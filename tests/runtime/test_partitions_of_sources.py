@@ -118,7 +118,7 @@ def test_a_file_whose_folders_say_less_is_set_aside(spark: SparkSession, tmp_pat
     run(spark, tmp_path, "csv")
     assert written(tmp_path) == expected(ROWS[:1])
     assert aside(tmp_path) == {
-        "nowhere.csv": ["R520", "it is not in a folder day=…, which gives a column of the stream"],
+        "nowhere.csv": ["R520", "it is not in a folder day=…, so the column day has no value"],
         "wrong.csv": ["R520", "its folder day=soon is not a value of type DATE"],
     }
     folder = tmp_path / "in" / folder_of(["day", "land"], ROWS[1][0][:2])

@@ -147,7 +147,7 @@ def test_each_writer_has_a_state_of_its_own(spark: SparkSession, tmp_path: Path)
         ("early_late_split(CURSOR(SELECT STREAM * FROM arrivals), 'ev')", "missing 1 required"),
         ("early_late_split(CURSOR(SELECT STREAM * FROM arrivals), 'ev', INTERVAL '1' MONTH)", "no fixed length"),
         ("early_late_split(CURSOR(SELECT STREAM * FROM arrivals), 'ev', n)", "not a literal"),
-        ("early_late_split('ev', INTERVAL '1' HOUR)", "reads a query or a stream"),
+        ("early_late_split('ev', INTERVAL '1' HOUR)", "needs a query or a stream"),
         ("early_late_split(TABLE arrivals, 'ev', INTERVAL '1' HOUR, INTERVAL '1' HOUR, 'NEXT')", "above the MARK"),
     ],
 )

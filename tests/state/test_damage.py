@@ -200,7 +200,7 @@ def test_a_deleted_file_of_refused_rows_is_noticed(tmp_path: Path, gone: int) ->
     assert [*files] == [0, 1, 2]
     assert files[2].parent == tmp_path / "state" / "s"  # the driver died before it was moved
     files[gone].unlink()
-    with pytest.raises(rt.Failure, match=f"has 2 of the 3 files.* that of tick {gone} is gone") as found:
+    with pytest.raises(rt.Failure, match=f"has 2 of the 3 files.* the file of tick {gone} is missing") as found:
         Checkpoint(tmp_path).rejected("s", 2)
     assert code(found) == "R406"
     refused_in_another_place = Checkpoint(tmp_path / "other").rejected("s", 2)

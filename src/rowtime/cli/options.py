@@ -64,7 +64,7 @@ def spark_conf(
     for name in settings:
         if not name.startswith("spark."):
             raise typer.BadParameter(
-                f"{name} is not a setting of Spark: their names begin with spark.", param_hint="--conf"
+                f"{name} is not a Spark setting: the name of a Spark setting begins with spark.", param_hint="--conf"
             )
     for name, given in (("spark.jars", jars), ("spark.jars.packages", packages)):
         if given:

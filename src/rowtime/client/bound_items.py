@@ -40,7 +40,7 @@ def item_text(data: bytes, place: object) -> str:
         text = data.decode()
         content = json.loads(text)
     if not isinstance(content, dict) or content.keys() != {"column", "at"} or not isinstance(content["column"], str):
-        raise Failure(Problem("R501", f"{place} is not a bound of a column in the format of rowtime"))
+        raise Failure(Problem("R501", f"{place} is not a valid bound of a column"))
     return text
 
 

@@ -117,7 +117,7 @@ def _check_known(given: Iterable[str], schema: pa.Schema, rowtime: str) -> None:
         raise refuse(
             "R205",
             f"the stream has no column {', '.join(unknown)}",
-            f"Its columns are {', '.join(schema.names)}; the key rowtime gives the rowtime.",
+            f"Its columns are {', '.join(schema.names)}. Use the key rowtime for the rowtime of a row.",
         )
 
 

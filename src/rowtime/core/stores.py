@@ -390,7 +390,7 @@ def _installed(what: str, path: str) -> None:
         import obstore  # noqa: F401, PLC0415 - an extra
     except ImportError:
         hint = "Install it with rowtime: pip install 'rowtime[stores]'."
-        raise refuse("R580", f"{what} is {path}, and the library for object stores is not installed", hint) from None
+        raise refuse("R580", f"{what} is {path}, but the library for object stores is not installed", hint) from None
 
 
 def _pauses() -> Iterator[float]:

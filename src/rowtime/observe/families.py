@@ -66,7 +66,7 @@ BEHIND: Final = Family(
     "rowtime_writer_behind_seconds",
     ("stream", "writer"),
     GAUGE,
-    f"how far the clocks of the {NAMED} slowest writers of a stream are behind that of its fastest",
+    f"how far the clock of each of the {NAMED} slowest writers of a stream is behind the clock of its fastest writer",
 )
 OTHERS_BEHIND: Final = Family(
     "rowtime_other_writers_behind_seconds",
@@ -84,7 +84,7 @@ HOLDING: Final = Family(
 STATE_ROWS: Final = Family("rowtime_state_rows", ("operator",), GAUGE, "rows of state")
 STATE_BYTES: Final = Family("rowtime_state_bytes", ("operator",), GAUGE, "bytes of the files of state")
 GATE_ROWS: Final = Family(
-    "rowtime_gate_rows", ("gate",), COUNTER, "rows that came to a gate since the checkpoint began"
+    "rowtime_gate_rows", ("gate",), COUNTER, "rows that reached a gate since the checkpoint began"
 )
 REFUSED: Final = Family(
     "rowtime_refused_rows",
@@ -93,7 +93,7 @@ REFUSED: Final = Family(
     "rows that a gate refused since the checkpoint began",
 )
 ROWS_OUT: Final = Family(
-    "rowtime_output_rows", ("sink",), COUNTER, "rows that a sink has got since the checkpoint began"
+    "rowtime_output_rows", ("sink",), COUNTER, "rows that a sink has received since the checkpoint began"
 )
 ROWS_IN: Final = Family("rowtime_input_rows", ("stream",), COUNTER, "rows that this process has read")
 BACKLOG: Final = Family(

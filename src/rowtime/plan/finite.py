@@ -28,7 +28,10 @@ def check_ends(kind: str, options: Iterable[tuple[str, str]], place: Place) -> N
     if ENDS not in given:
         return
     if not is_finite(kind):
-        hint = "A stream log ends by ALTER STREAM … END; Kafka by a record with the header rowtime-bound: end."
+        hint = (
+            "To end a stream log, use ALTER STREAM … END. To end a Kafka partition, send a record with the header "
+            "rowtime-bound: end."
+        )
         raise refuse("R213", f"the option ends is for files and lake tables, not for {kind}", hint, place)
     if given[ENDS].lower() not in ("true", "false"):
         hint = "Write ends 'true' if no more files will arrive; otherwise leave it out."

@@ -96,7 +96,7 @@ class Remedy:
         return f"a {'' if self.silent else 'later '}{what}{' with an event time' if self.promoted else ''}"
 
     def _others(self) -> Iterator[Way]:
-        again = " to the script, start again"
+        again = " to the script, and start again"
         if not self.alone:
             idle = f"ALTER STREAM {self.stream} SET (IDLE AFTER INTERVAL '10' SECOND);"
             yield Way("set it aside while it is silent: stop, add ", idle, again)

@@ -43,7 +43,7 @@ def compare(
     gone = sorted(
         {earlier_entry["tick"] for earlier_entry in earlier() if earlier_entry.get("refused", {}).get(gate)} - ticks
     )
-    missing = f"; that of tick {gone[0]} is gone" if gone else ""
+    missing = f"; the file of tick {gone[0]} is missing" if gone else ""
     raise damaged(f"{place} has {len(mine)} of the {files} files of rows that {gate} has refused{missing}")
 
 

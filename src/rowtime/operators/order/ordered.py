@@ -97,7 +97,10 @@ class Ordered(Unary):
         what = f"the {'least' if self.descending else 'greatest'} value so far"
         mark = StateNote(what, "the stream ends", "one", fields=("marks", "bounds"))
         last = StateNote(
-            f"the values of the last {self.rows} rows", "as many later rows have come", "rows", fields=("recent",)
+            f"the values of the last {self.rows} rows",
+            "the same number of later rows has come",
+            "rows",
+            fields=("recent",),
         )
         return (mark, last) if self.rows else (mark,)
 

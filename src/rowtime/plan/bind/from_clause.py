@@ -170,7 +170,7 @@ class FromClause:
         if isinstance(given, exp.Query):
             return self.binder.bind(given, name).node
         hint = f"Write STREAM({call.name}(CURSOR(query), …)), or TABLE({call.name}(TABLE s, …))."
-        raise refuse_at(self.text, call, "R141", f"{call.name} reads a query or a stream", hint)
+        raise refuse_at(self.text, call, "R141", f"{call.name} needs a query or a stream to read", hint)
 
     def _renamed(self, node: Operator, item: exp.Expr, lineage: Mapping[str, exp.Expr]) -> From:
         alias: exp.Expr | None = item.args.get("alias")

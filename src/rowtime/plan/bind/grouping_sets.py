@@ -45,7 +45,7 @@ def union_of_sets(query: exp.Select, text: str, names_of: NamesOf) -> exp.Query:
     sets = [resolved.set_of(keys_of_set) for keys_of_set in _sets_of(group.expressions)]
     if len(sets) > MOST:
         what = f"GROUP BY has {len(sets)} sets, and each one is a separate query; at most {MOST} are allowed"
-        raise refuse_at(text, group, "R127", what, "List those that you need: GROUPING SETS ((a, b), (a)).")
+        raise refuse_at(text, group, "R127", what, "List only the sets that you need: GROUPING SETS ((a, b), (a)).")
     keys = list(dict.fromkeys(key for keys_of_set in sets for key in keys_of_set))
     parts: list[exp.Query] = [_part(query, keys_of_set, keys, resolved) for keys_of_set in sets]
     if len(parts) == 1:

@@ -67,7 +67,7 @@ def alike(text: str, query: exp.Expr, nodes: Sequence[Operator]) -> bool:
     """Return True if the inputs of a UNION ALL are events, False if they are rows; refuse a mixture."""
     answers = {is_lifetimes(node) for node in nodes}
     if len(answers) > 1:
-        hint = "EMIT the events in a view first, or declare an EVENT SHAPE for all."
+        hint = "Turn the events into rows with EMIT in a view, or declare an EVENT SHAPE for every input."
         raise refuse_at(text, query, "R197", "some inputs of UNION ALL have lifetimes and others do not", hint)
     return answers == {True}
 

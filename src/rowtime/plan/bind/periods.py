@@ -154,7 +154,7 @@ class Periods:
             aliases = {part.alias.lower() for part in source.inputs}
             if name.lower() not in aliases:
                 raise refuse_at(self.text, predicate, "R103", f"there is no stream {name} here")
-            hint = "Name the lifetime of an input of the JOIN itself, or of a view of what is joined before."
+            hint = "Name the lifetime of an input of this JOIN, or of a view over the joins before it."
             raise self._refused(f"{name} has no lifetime of its own here", predicate, hint)
 
     def _met(self, condition: exp.Expr, aliases: Sequence[str]) -> exp.Expr:
@@ -187,8 +187,9 @@ class Periods:
         for node in bound.find_all(exp.LT, exp.LTE, exp.EQ):
             sides = [side.name if isinstance(side, exp.Column) else "" for side in (node.this, node.expression)]
             if any(name.endswith("_end") and name in own for name in sides) and not own.issuperset(sides):
-                what = f"{to_rowtime(given)} compares the end of an event with a time of the other one"
-                raise self._refused(what, given, "Compare it with LIFETIME of the other, or make that time its start.")
+                what = f"{to_rowtime(given)} compares the end of an event with a time of the other event"
+                hint = "Compare it with the LIFETIME of the other event, or make that time its start."
+                raise self._refused(what, given, hint)
 
     def _refused(self, what: str, node: exp.Expr, hint: str) -> Refused:
         return refuse_at(self.text, node, "R198", what, hint)

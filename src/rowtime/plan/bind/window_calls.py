@@ -174,8 +174,8 @@ def _rank(call: exp.Expr, by: exp.Expr | None) -> Wants:
     """Return one more than the number of rows, or of values, at an earlier value of the window's order."""
     if by is None:
         name = "DENSE_RANK" if isinstance(call, exp.DenseRank) else "RANK"
-        hint = f"Write {name}() OVER (ORDER BY s.ROWTIME), or of a rounded ROWTIME."
-        raise NoWindow("R163", f"{name} on a stream can rank by time only", hint)
+        hint = f"Write {name}() OVER (ORDER BY s.ROWTIME), or order by a rounded ROWTIME."
+        raise NoWindow("R163", f"{name} on a stream can only rank by time", hint)
     if isinstance(call, exp.DenseRank):
         value = exp.func("unix_micros", exp.cast(by.copy(), "timestamp"))
         return Wants((Want(Levels(), value, Frame(None), exp.Count(this=value.copy())),))

@@ -88,7 +88,7 @@ class WindowTable:
     def _unread(self) -> Problem:
         hint = f"Write TABLE({self.function}(TABLE s, DESCRIPTOR(ROWTIME), …)), of a stream or a view s."
         place = place_of(self.binder.text, self.call)
-        return Problem("R141", f"{self.function} reads a query or a stream", place, hint)
+        return Problem("R141", f"{self.function} needs a query or a stream to read", place, hint)
 
     def _refuse_taken(self, scope: Scope) -> None:
         taken = [c.name for c in scope.columns if c.name.lower() in NAMES]

@@ -73,7 +73,7 @@ def _stores(given: Mapping[str, str]) -> dict[str, str]:
     settings = {}
     if place := given.get("ssl.truststore.location"):
         if given.get("ssl.truststore.type", "JKS").upper() != "PEM":
-            raise _vain("ssl.truststore.location", "it has to be a PEM file", _PEM)
+            raise _vain("ssl.truststore.location", "the file must be in PEM format", _PEM)
         settings["ssl.ca.location"] = place
     if place := given.get("ssl.keystore.location"):
         kind = given.get("ssl.keystore.type", "JKS").upper()
@@ -85,7 +85,7 @@ def _stores(given: Mapping[str, str]) -> dict[str, str]:
                 "ssl.keystore.password": given.get("ssl.keystore.password", ""),
             }
         else:
-            raise _vain("ssl.keystore.location", "it has to be a PEM or a PKCS12 file", _PEM)
+            raise _vain("ssl.keystore.location", "the file must be in PEM or PKCS12 format", _PEM)
     return settings
 
 

@@ -66,7 +66,7 @@ class PinnedSchemas:
             schema = self.registry.by_id(int(number))
             content = b"" if schema is None else _content(schema)
         if _sum(content) != sum_of:
-            what = f"the schema {number} was kept as {file}, which is gone or has changed"
+            what = f"the checkpoint stored the schema {number} in {file}, but this file is missing or has changed"
             raise Failure(Problem("R501", what, hint="Restore the file, or the schema in the registry."))
         return Schema.of_json(json.loads(content))
 

@@ -33,7 +33,7 @@ def _misfits(
             shown = ", ".join(types)
             yield (
                 f"has no column {column}, which {name} declares",
-                f"Its columns are {shown}. Start again once it has it.",
+                f"Its columns are {shown}. Start again when the table has this column.",
             )
         elif typed and not _reads(kind, type_of(declared)):
             given = kind.simpleString().upper()

@@ -39,7 +39,7 @@ def fault_of(values: Mapping[str, str | None], types: Mapping[str, str]) -> str 
     """Return the fault of a file's values from its folders; ``None`` for none."""
     for name, kind in types.items():
         if name not in values:
-            return f"it is not in a folder {name}=…, which gives a column of the stream"
+            return f"it is not in a folder {name}=…, so the column {name} has no value"
         if (value := values[name]) is not None and not _fits(value, kind):
             return f"its folder {name}={value} is not a value of type {kind}"
     return None
