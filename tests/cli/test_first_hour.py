@@ -1,4 +1,4 @@
-"""The first hour: a new project works at once, the doctor names what is missing, and a nearby home is mentioned."""
+"""The first hour: a new project works at once, and the doctor names what is missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rowtime.cli.init import STARTER
-from rowtime.client.home import Home
 from rowtime.runtime import health, java
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     Rowtime = Callable[..., Result]
     Process = Callable[..., subprocess.CompletedProcess[str]]
 
-CLICKS = {"columns": [{"name": "page", "type": "STRING", "nullable": True}], "format": None, "options": {}}
 MAIN = "from rowtime.cli.main import main; main()"
 
 
@@ -67,6 +65,11 @@ def test_the_transcript_of_a_new_project_has_the_query_of_its_pipeline() -> None
     query = text["pipeline.sql"].split("CREATE PUMP count_clicks AS INSERT INTO minutes\n")[1].split(";")[0]
     told = [line.strip() for line in query.splitlines()]
     assert "\n".join(told) in "\n".join(line.strip() for line in text["tests/a_minute_of_clicks.yaml"].splitlines())
+
+
+def test_the_next_commands_can_be_copied_whatever_the_folder_is_called(rowtime: Rowtime) -> None:
+    told = rowtime("init", "my shop #1").stdout.splitlines()[-1]
+    assert told == "Next: cd 'my shop #1'; rowtime run pipeline.sql --available-now; rowtime test tests"
 
 
 def test_init_overwrites_nothing(rowtime: Rowtime, tmp_path: Path) -> None:
@@ -162,39 +165,3 @@ def test_the_extras_that_the_doctor_names_are_those_of_the_package() -> None:
     del extras["dev"], extras["kafka"], extras["postgres"]  # the latter two add no package that the doctor checks
     assert {*health.EXTRAS} == {*extras}
     assert all(package in extras[name] for name, (package, _) in health.EXTRAS.items())
-
-
-# -- homes ------------------------------------------------------------------------------
-
-
-def test_a_home_in_another_folder_is_reported(
-    rowtime: Rowtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Home(tmp_path / ".rowtime").define("clicks", CLICKS)
-    below = tmp_path / "jobs"
-    below.mkdir()
-    (below / "job.sql").write_text("SELECT STREAM page FROM clicks;\n")
-    monkeypatch.chdir(below)
-    place = tmp_path / ".rowtime"
-    hint = f'The home {place} defines it: --home {place}, or home="{place}" in Python.'
-    assert hint in rowtime("check", "job.sql").stdout
-    assert hint in rowtime("bound", "clicks", "2026-01-01").stderr
-    listed = rowtime("streams")
-    assert listed.stdout == ""
-    assert f"The home {tmp_path / '.rowtime'} defines streams" in listed.stderr
-    assert rowtime("check", "job.sql", "--home", str(tmp_path / ".rowtime")).exit_code == 0
-
-
-def test_a_home_in_a_folder_below_is_reported(rowtime: Rowtime, tmp_path: Path) -> None:
-    Home(tmp_path / "shop/.rowtime").define("clicks", CLICKS)
-    (tmp_path / "job.sql").write_text("CREATE STREAM c (page STRING);\nSELECT STREAM page FROM clicks;\n")
-    assert f"--home {tmp_path / 'shop/.rowtime'}" in rowtime("check", "job.sql").stdout
-    (tmp_path / "other.sql").write_text("SELECT STREAM page FROM klicks;\n")
-    assert "begin with CREATE STREAM" in rowtime("check", "other.sql").stdout
-
-
-def test_the_streams_of_a_home_come_with_its_place(rowtime: Rowtime, tmp_path: Path) -> None:
-    Home(tmp_path / ".rowtime").define("clicks", CLICKS)
-    listed = rowtime("streams")
-    assert listed.stdout == "clicks (page STRING)\n"
-    assert listed.stderr.startswith("home: ")

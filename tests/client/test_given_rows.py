@@ -81,6 +81,8 @@ def test_every_form_gives_the_same_rows(home: Home, form: str) -> None:
         (7, "R216", "a value of the type int was given, but insert takes rows"),
         (None, "R216", "a value of the type NoneType was given"),
         (pd.Series([1]), "R216", "a Series of pandas was given"),
+        (pl.Series([1]), "R216", "a single column was given (Series), but insert takes rows"),
+        (pa.chunked_array([[1]]), "R216", "a single column was given (ChunkedArray), but insert takes rows"),
         (pd.DataFrame({"k": [1, "a"]}), "R206", "Arrow rejects the columns"),
         (pd.DataFrame({"n": [1.5]}), "R206", "row 0, column n (INT): 1.5 does not fit: it has a fraction"),
         (pl.DataFrame({"k": [1]}), "R206", "row 0, column k"),

@@ -50,6 +50,15 @@ def test_a_definition_is_replaced(home: Home) -> None:
     assert [column["name"] for column in definition["columns"]] == ["x"]
 
 
+def test_an_empty_home_has_the_stream_after_a_start(tmp_path: Path) -> None:
+    script = told(lambda: rt.writer("s", home=tmp_path), "when a script with its (CREATE STREAM) starts")
+    file = tmp_path / "script.sql"
+    file.write_text(f"{script} s (a INT);")
+    assert CliRunner().invoke(app, ["run", str(file), "--home", str(tmp_path)]).exit_code == 0
+    with rt.writer("s", home=tmp_path) as log:
+        assert log.insert([{"a": 1}]) == 0
+
+
 def test_existing_names_are_replaced_or_kept(home: Home) -> None:
     name = told(lambda: rt.writer("ss", home=home), "there: plain, (.*)[.]")
     with rt.writer(name, home=home) as log:

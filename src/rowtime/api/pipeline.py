@@ -27,6 +27,7 @@ from rowtime.api.starting import Start, started
 from rowtime.client.home import Home
 from rowtime.core import markup
 from rowtime.core.errors import Problem, Problems, Refused, refuse
+from rowtime.core.log import LOG
 from rowtime.core.stores import Place, place_of
 from rowtime.observe.options import observing
 from rowtime.observe.spark_listeners import QueryListener
@@ -303,6 +304,8 @@ class Pipeline:
         if not program.sinks and not program.stopped:
             hint = "Add a SELECT STREAM, or CREATE PUMP … AS INSERT INTO … SELECT STREAM …."
             raise refuse("R134", "nothing would run: there is no query and no pump", hint)
+        if stray := self.home.stray(stream.name for stream in program.defines):
+            LOG.warning("%s", stray)
         with hiding(program.secrets):
             place = Checkpoint(place_of(checkpoint or tempfile.mkdtemp(prefix="rowtime-")))
             place.journal.keeps = keep_ticks

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Final
 
 import typer
 
 from rowtime.core.errors import refuse
+from rowtime.core.shared_paths import usable
 
 STARTER: Final = {
     "pipeline.sql": "pipeline.sql",
@@ -34,8 +36,9 @@ def init(folder: Target = Path()) -> None:
     source = files("rowtime.cli") / "starter"
     for name, kept in STARTER.items():
         target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text((source / kept).read_text(encoding="utf-8"), encoding="utf-8")
+        with usable(folder, "Name another folder, in which you can write."):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text((source / kept).read_text(encoding="utf-8"), encoding="utf-8")
         typer.echo(f"wrote {target}")
-    where = "" if folder == Path() else f"cd {folder}; "
+    where = "" if folder == Path() else f"cd {quote(str(folder))}; "
     typer.echo(f"Next: {where}rowtime run pipeline.sql --available-now; rowtime test tests")

@@ -9,9 +9,10 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from shlex import quote
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,7 +36,7 @@ from rowtime.cli.options import (
 )
 from rowtime.cli.outcome import write_json
 from rowtime.cli.ui import beside
-from rowtime.core.errors import Refused, RowtimeError
+from rowtime.core.errors import Problem, Refused, RowtimeError
 from rowtime.core.stores import place_of
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.files import make_private
@@ -164,10 +165,12 @@ def _run(
     folder = checkpoint or str(pipeline.home.path / "checkpoints" / name)
     program = pipeline.compile(folder)
     log.secrets = program.secrets
-    _warn(program, as_json)
+    _warn(program.warnings, as_json)
     _explain(program, as_json)
     if program.explains and not program.sinks:
         return
+    if stray := pipeline.home.stray(stream.name for stream in program.defines):
+        _warn([stray], as_json)
     with _traceback_kept(folder):
         idle = not program.sinks and not program.stopped
         if idle and (program.defines or program.actions or program.drops or program.dropped_schemas):
@@ -197,8 +200,8 @@ def _quiet() -> Iterator[None]:
         spark.setLevel(level)
 
 
-def _warn(program: Program, as_json: bool) -> None:
-    for problem in program.warnings:
+def _warn(problems: Iterable[Problem], as_json: bool) -> None:
+    for problem in problems:
         if as_json:
             write_json({"warning": problem.as_json()}, indent=None)
         else:
@@ -248,7 +251,7 @@ def _run_with_display(pipeline: Pipeline, program: Program, folder: str | Path, 
         if query.changes:
             display.note(f"the script has changed: {'; '.join(query.changes)}")
         if not query.engine.program.sinks and not waiting(query.checkpoint, query.engine.plan.orders):
-            display.note(f"every pump is stopped; start them: {_START.format(folder)}")
+            display.note(f"every pump is stopped; start them: {_START.format(quote(str(folder)))}")
         _await(query)
 
 

@@ -48,6 +48,10 @@ def as_rows(given: Given, *, exact: bool = False) -> Rows:
         if isinstance(given, ArrowStream | pa.RecordBatch):
             return pa.table(given)
     except pa.ArrowException as error:
+        if _is_column(given):
+            raise refuse(
+                CODE, f"a single column was given ({type(given).__name__}), but insert takes rows", _HINT
+            ) from error
         what = f"Arrow rejects the columns: {str(error).splitlines()[0]}"
         raise refuse("R206", what, "Nothing of this insert was written.") from error
     if not isinstance(given, Iterable):
@@ -57,6 +61,11 @@ def as_rows(given: Given, *, exact: bool = False) -> Rows:
         if not isinstance(row, Mapping):
             raise refuse(CODE, f"row {number} is not a dict but a value of the type {type(row).__name__}", _HINT)
     return rows
+
+
+def _is_column(given: object) -> bool:
+    """Return True for a column of Polars or Arrow; Arrow reads one of structs as a table."""
+    return isinstance(given, pa.ChunkedArray) or type(given).__name__ == "Series"
 
 
 def _of_pandas(given: Any) -> pa.Table:

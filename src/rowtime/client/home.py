@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -22,10 +22,10 @@ from rowtime.client.definitions import fault
 from rowtime.client.file_names import escape, unescape
 from rowtime.client.home_logs import logs_of
 from rowtime.client.log_folder import PRIVATE
-from rowtime.client.near_homes import near
+from rowtime.client.near_homes import near, stray
 from rowtime.client.starts import settle_all
 from rowtime.core.errors import Failure, Problem, refuse
-from rowtime.core.shared_paths import sync
+from rowtime.core.shared_paths import sync, usable
 from rowtime.core.stores import ObjectPlace, Place, place_of
 
 DEFAULT_HOME: Final = ".rowtime"
@@ -62,11 +62,12 @@ class Home:
         """Create missing parts of the directory, private to its owner; a bucket has no directories."""
         if isinstance(self.path, ObjectPlace):
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        for directory in (self.path, self.path / "streams", self.path / "logs"):
-            if not directory.is_dir():
-                directory.mkdir(mode=PRIVATE, exist_ok=True)
-                sync(directory.parent)
+        with usable(self.path, "Make it writable, or name another: --home or ROWTIME_HOME."):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            for directory in (self.path, self.path / "streams", self.path / "logs"):
+                if not directory.is_dir():
+                    directory.mkdir(mode=PRIVATE, exist_ok=True)
+                    sync(directory.parent)
 
     def define(self, name: str, definition: Mapping[str, Any], replace: bool = False) -> None:  # noqa: FBT001, FBT002
         """Write a definition; an equal one changes nothing.
@@ -118,6 +119,10 @@ class Home:
     def elsewhere(self, name: str) -> str:
         """Return a hint which nearby home defines a stream, if this one defines none; or nothing."""
         return near(self.path, DEFAULT_HOME, name) if isinstance(self.path, Path) and not self.names() else ""
+
+    def stray(self, names: Iterable[str]) -> Problem | None:
+        """Return a warning (R218) if this home is empty and a nearby one defines one of these streams."""
+        return stray(self.path, DEFAULT_HOME, names) if isinstance(self.path, Path) and not self.names() else None
 
     def drop(self, name: str) -> bool:
         """Remove a stream: its definition and its log. Return True if there was a definition.

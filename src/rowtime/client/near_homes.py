@@ -6,12 +6,15 @@ empty home. It then names a nearby home that has streams.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from shlex import quote
 from typing import Final
 
 from rowtime.client.file_names import escape
+from rowtime.core.errors import Problem
 
 MOST: Final = 100  # sibling folders that are searched
 
@@ -21,14 +24,32 @@ def near(home: Path, folder: str, name: str) -> str:
 
     ``folder``: the default name of a home. Homes in the folders above and in those directly below are nearby.
     """
+    nearest = _nearest(home, folder, name)
+    return f"The home {nearest} defines {'it' if name else 'streams'}: {_option(nearest)}." if nearest else ""
+
+
+def stray(home: Path, folder: str, names: Iterable[str]) -> Problem | None:
+    """Return a warning if a nearby home defines one of the streams that a script defines in this home, which is empty.
+
+    Only for the default home: another one is named on purpose.
+    """
+    if home.absolute() != Path.cwd() / folder:
+        return None
+    for name in names:
+        if nearest := _nearest(home, folder, name):
+            what = f"the home {home.absolute()} is new, and the home {nearest} already defines {name}"
+            return Problem("R218", what, hint=f"If you meant that one: {_option(nearest)}.", warns=True)
+    return None
+
+
+def _nearest(home: Path, folder: str, name: str) -> Path | None:
     file = f"{escape(name.lower())}.json" if name else "*.json"
-    nearest = next(
-        (candidate for candidate in _homes(folder) if candidate != home.absolute() and _defines(candidate, file)), None
-    )
-    what = "it" if name else "streams"
-    if nearest is None:
-        return ""
-    return f'The home {nearest} defines {what}: --home {nearest}, or home="{nearest}" in Python.'
+    return next((near for near in _homes(folder) if near != home.absolute() and _defines(near, file)), None)
+
+
+def _option(home: Path) -> str:
+    """Return how a command and a program name a home, ready to be copied."""
+    return f"--home {quote(str(home))}, or home={json.dumps(str(home), ensure_ascii=False)} in Python"
 
 
 def _homes(folder: str) -> Iterator[Path]:

@@ -33,6 +33,7 @@ from rowtime.core.time import END, to_micros, wall_clock
 DEFAULT_WRITER: Final = "main"
 EVERYONE: Final = "*"
 """The writer whose bounds apply to each present writer of a stream; it sends no rows (semantics 2.6)."""
+_FIRST: Final = "That home is empty: a stream is defined when a script with its CREATE STREAM starts. Start it first."
 _LAST: Final = (1 << 63) - 1  # the greatest position of a row
 
 
@@ -80,10 +81,9 @@ def only_writer(home: Home, stream: str) -> str:
 
 def _check_embedded(stream: str, home: Home, definition: dict[str, Any] | None) -> None:
     if definition is None:
-        names = ", ".join(home.names()) or "none"
-        raise refuse(
-            "R202", f"{home.path} defines no stream {stream}", home.elsewhere(stream) or f"Streams there: {names}."
-        )
+        names = ", ".join(home.names())
+        hint = f"Streams there: {names}." if names else _FIRST
+        raise refuse("R202", f"{home.path} defines no stream {stream}", home.elsewhere(stream) or hint)
     if definition.get("format"):
         raise refuse(
             "R202",

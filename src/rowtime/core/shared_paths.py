@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-from rowtime.core.errors import refuse
+from rowtime.core.errors import Failure, Problem, refuse
 
+_LASTING = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
@@ -28,6 +32,21 @@ def local(path: str | Path, what: str) -> Path:
         f"{what} is {path}, and {match[1]} is not a file system that rowtime can write to",
         "Use a folder that all machines mount: NFS, EFS, CephFS, a shared volume.",
     )
+
+
+@contextmanager
+def usable(folder: Path, hint: str) -> Iterator[None]:
+    """Raise ``Failure`` (R501) if this folder cannot be made or written: rights, a read-only disk, a file in the way.
+
+    Other errors, such as a full disk, pass: they may not last.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _LASTING:
+            raise
+        what = f"the folder {folder.absolute()} cannot be written: {error.strerror}"
+        raise Failure(Problem("R501", what, hint=hint)) from error
 
 
 def sync(path: Path) -> None:

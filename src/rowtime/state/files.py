@@ -17,7 +17,7 @@ from typing import IO
 from rowtime.core.background import Background
 from rowtime.core.checksums import checksum
 from rowtime.core.errors import Failure, Problem, refuse
-from rowtime.core.shared_paths import sync
+from rowtime.core.shared_paths import sync, usable
 from rowtime.core.stores import ObjectPlace, Place, below
 
 
@@ -39,8 +39,9 @@ def make_private(folder: Place) -> None:
     """Create a folder that only its owner can read; an existing one stays as it is."""
     if isinstance(folder, ObjectPlace):
         return
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
+    with usable(folder, "Make it writable, or name another: --checkpoint or --home, or ROWTIME_HOME."):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def begin(path: Place, work: Callable[[], None]) -> Future[None] | None:
