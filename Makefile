@@ -108,8 +108,9 @@ docs: $(DOCS_VENV)/.ready ## build the site of the docs into site/; a broken lin
 	@PATH="$(CURDIR)/$(DOCS_VENV)/bin:$$PATH" NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/python -m mkdocs build
 	@$(DOCS_VENV)/bin/python scripts/check_site.py $(ARGS)
 
-options: env ## rewrite the tables of options in docs/ from the declarations of the formats
+options: env ## rewrite the tables of options and of commands in docs/ from the declarations in the code
 	@$(BIN)/python scripts/option_tables.py
+	@$(BIN)/python scripts/command_tables.py
 
 outputs: env ## write what the examples of the docs give into the pages, from runs (ARGS="-k kafka" selects some)
 	@$(WITH_JAVA) $(BIN)/python -m pytest tests/docs/test_page_outputs.py tests/*/test_pages_on_*.py --rewrite-goldens $(ARGS)
