@@ -40,6 +40,7 @@ from rowtime.runtime.handing_over import HandingOver
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.meter import JobTimes, Meter
 from rowtime.runtime.narrow_tables import Narrowed, narrowed
+from rowtime.runtime.portions import Portions
 from rowtime.runtime.presence import Presence
 from rowtime.runtime.report import TickReport, cost_so_far, report_of
 from rowtime.runtime.session import active
@@ -101,7 +102,7 @@ class Engine:
     settle: Callable[..., None] = lambda *, succeeded: None  # noqa: ARG005 - its name is given
 
     def __post_init__(self) -> None:
-        self.presence, self.watch = Presence(), Watch()
+        self.presence, self.watch, self._portions = Presence(), Watch(), Portions()
         self.plan = self.program.described()
         self._fresh, self._failed, self._here, self._most = True, False, True, sys.maxsize
         self.skipped_in: Checkpoint | None = None  # the place of skipped rows, if not the checkpoint
@@ -292,6 +293,7 @@ class Engine:
         self.hook("after output")
         report = report_of(running, taken, before)
         self._tail = {running.number: report.cost.tail(committed)}
+        self._portions.ended(report.cost.jobs)
         return report
 
     def _set_by_hand(self) -> Sequence[Mapping[str, Any]]:
@@ -373,7 +375,7 @@ class Engine:
     def _ask(self, node: Stream) -> tuple[Taken, dict[str, Any]]:
         source = self.sources[node.name]
         before = self.entry["sources"].get(node.name, {"offsets": {}, "state": {}, "away": {}})
-        part, state = source.discover(before["offsets"], self.limits, before["state"])
+        part, state = self._portions.take(node.name, source, before, self.limits)
         wanted, clocks = self.ends or node.name in self._ending, self.entry.get("clocks", {}).get(node.name, {})
         part, ended = with_end(node, source, part, before, clocks, wanted=wanted)
         held = self.presence.held(node, part, before, self.clock())

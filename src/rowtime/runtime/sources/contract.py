@@ -76,6 +76,8 @@ class Slice:
     detail: Mapping[str, Any] = field(default_factory=dict)
     backlog: Backlog | None = None
     """The unread rest; ``None`` if no end is known, and for a range that is read again."""
+    counted: bool = False
+    """True for whole files of which the exact number of ``rows`` is known."""
 
     @property
     def empty(self) -> bool:

@@ -136,6 +136,7 @@ class FilesSource:
             {self.writer: first + len(taken)},
             arrived=arrived,
             rows=self._count([file for _, file in read]),
+            counted=self.kind == "parquet",
             detail={
                 "files": numbered,
                 "noted": [noted(file) for file in taken if file.code],
