@@ -157,14 +157,17 @@ def _write_here(
     give_back(table.num_rows)
     written: dict[str, list[Segment]] = {name: [] for name in routes}
     tables: dict[str, pa.Table] = {}
-    parts = list(parts_of(table, routes, target.form))
-    quick = table.num_rows <= most and table.nbytes <= HELD
-    kept = {n for n, (name, _, _, _) in enumerate(parts) if quick and name in held}
+    quick = held if table.num_rows <= most and table.nbytes <= HELD else ()
+    parts = [
+        (name, number, values, Chosen(rows.whole()) if name in quick else rows)
+        for name, number, values, rows in parts_of(table, routes, target.form)
+    ]
+    kept = {n for n, (name, _, _, _) in enumerate(parts) if name in quick}
 
     def segment_of(n: int) -> Segment:
         name, number, values, rows = parts[n]
         if n in kept:
-            edges = pc.min_max(rows.whole()[routes[name].time])
+            edges = pc.min_max(rows.table[routes[name].time])
             path = target.path(name, number, 0, values)
             return Segment(path, rows.count, edges["min"].as_py(), edges["max"].as_py())
         return _write_part(_File(target, name, number, values), routes[name], rows)
