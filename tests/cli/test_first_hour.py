@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rowtime.cli.init import STARTER
-from rowtime.runtime import health, java
+from rowtime.runtime import health, jars, java
 
 if TYPE_CHECKING:
     import subprocess
@@ -86,6 +87,22 @@ def test_init_overwrites_nothing(rowtime: Rowtime, tmp_path: Path) -> None:
 
 
 # -- doctor -----------------------------------------------------------------------------
+
+
+def test_the_doctor_knows_that_the_newest_spark_may_have_no_connector(
+    rowtime: Rowtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jars, "kept", lambda _: False)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr("pyspark.__version__", "4.99.0")
+    kafka = told(rowtime("doctor", "--no-spark", "--json"))["Kafka"]
+    assert (kafka["state"], kafka["todo"]) == (
+        "missing",
+        "For Kafka: pip install 'rowtime[kafka]', which takes a Spark that has one.",
+    )
+    assert "4.99.0 may not be published yet, but that of Spark 4.2.0 is" in kafka["found"]
+    monkeypatch.setattr("pyspark.__version__", "4.2.0")
+    assert told(rowtime("doctor", "--no-spark", "--json"))["Kafka"]["state"] == "ok"
 
 
 def told(result: Result) -> dict[str, dict[str, str]]:

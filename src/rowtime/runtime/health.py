@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import socket
 import subprocess
@@ -14,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from time import strftime
 from typing import Final, Literal
@@ -136,10 +137,29 @@ def _kafka() -> Finding:
     coordinates = jars.connector()
     if jars.kept([coordinates]):
         return Finding("Kafka", "ok", f"{coordinates}, fetched before")
+    if (newest := _newest_with_a_connector()) and _numbers(coordinates.rpartition(":")[2]) > _numbers(newest):
+        what = "For Kafka: pip install 'rowtime[kafka]', which takes a Spark that has one."
+        return Finding(
+            "Kafka", "missing", f"{coordinates} may not be published yet, but that of Spark {newest} is", what
+        )
     if shutil.which("mvn"):
         return Finding("Kafka", "ok", f"{coordinates}, which mvn fetches at the first use")
     what = "Install Maven (mvn), or give Spark the jars: spark.jars, or spark.jars.packages, with these coordinates."
     return Finding("Kafka", "missing", f"{coordinates} is not installed, and there is no mvn to download it", what)
+
+
+def _newest_with_a_connector() -> str:
+    """Return the newest Spark that the extra for Kafka takes; nothing if it takes any, or rowtime is not installed."""
+    try:
+        needs = requires("rowtime") or ()
+    except PackageNotFoundError:
+        return ""
+    limits = (re.match(r"pyspark\b[^;]*<=([\d.]+).*extra == ['\"]kafka", one) for one in needs)
+    return next((limit[1] for limit in limits if limit), "")
+
+
+def _numbers(version_of_spark: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version_of_spark)[:3]]
 
 
 def _extra(name: str) -> Finding:
