@@ -31,6 +31,7 @@ ROOT: Final = Path(__file__).parents[1]
 IMAGES: Final = ROOT / "docs/images"
 RUNS: Final = IMAGES / "runs.json"
 LAYERS: Final = IMAGES / "packages.svg"
+WAY: Final = IMAGES / "way.svg"
 DAY: Final = "2024-01-01 "
 BASE: Final = datetime(2024, 1, 1, 10, tzinfo=UTC)
 Run = Mapping[str, Any]
@@ -472,6 +473,42 @@ def layers() -> str:
     return canvas.svg()
 
 
+STATIONS: Final = {
+    "writer": ("client", "a client, a file or a topic sends the row", "it raises the clock of its writer"),
+    "source": ("runtime", "the tick reads a range of rows", "the least clock is that of the stream"),
+    "gate": ("operators", "accepted; or kept, with the reason", "the greatest time less the tolerance"),
+    "operators": ("operators", "waits in state until it is complete", "each operator computes its own"),
+    "stage": ("runtime", "written where no reader sees it", "all rows below it are there"),
+    "journal": ("state", "one entry: the row counts", "the same entry: never goes back"),
+    "sink": ("runtime", "published, once", "status shows what is held, and by whom"),
+}
+"""Where a row and a bound come by: the package, what happens to the row there, and what to the bound."""
+
+
+def way() -> str:
+    """The way of a row and of a bound from a writer to a sink."""
+    canvas = Canvas("The way of a row and of a bound", 0, 1, 1, len(STATIONS))
+    row, bound = 204, 488
+    canvas.text(16, 22, canvas.title)
+    canvas.text(row, TOP - 18, "the row", "quiet")
+    canvas.text(bound, TOP - 18, "the bound", "quiet")
+    for x, kind, more in ((row - 14, "north", ""), (bound - 14, "bound", 'stroke-dasharray="5 3"')):
+        canvas.line([(x, canvas.y(0)), (x, canvas.y(len(STATIONS) - 1) + 12)], kind, f'stroke-width="2" {more}')
+        y = canvas.y(len(STATIONS) - 1) + 12
+        canvas.line([(x - 5, y - 7), (x, y), (x + 5, y - 7)], kind, 'stroke-width="2"')
+    for number, (name, (package, of_row, of_bound)) in enumerate(STATIONS.items()):
+        y = canvas.y(number)
+        canvas.box((16, y - 18), (150, STEP - 6), "pane", 'rx="4" fill-opacity="0.12"')
+        canvas.text(26, y, name)
+        canvas.text(158, y, package, "small quiet", "end")
+        canvas.text(row, y, of_row, "small")
+        canvas.text(bound, y, of_bound, "small")
+    canvas.legend(
+        "on the right of each box: its package; a bound is a number on the driver, one per writer or operator"
+    )
+    return canvas.svg()
+
+
 PICTURES: Final[Mapping[str, Callable[[Run], str]]] = {
     "tsort": tsort,
     "merge": merge,
@@ -483,8 +520,9 @@ PICTURES: Final[Mapping[str, Callable[[Run], str]]] = {
 
 
 def drawn(found: Mapping[str, Run]) -> dict[Path, str]:
-    """Return the files of all pictures, including that of the packages."""
-    return {**{IMAGES / f"{name}.svg": draw(found[name]) for name, draw in PICTURES.items()}, LAYERS: layers()}
+    """Return the files of all pictures, including those that show no run."""
+    of_runs = {IMAGES / f"{name}.svg": draw(found[name]) for name, draw in PICTURES.items()}
+    return {**of_runs, LAYERS: layers(), WAY: way()}
 
 
 def main(arguments: list[str]) -> int:

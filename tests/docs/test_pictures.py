@@ -18,13 +18,17 @@ PICTURES = script("pictures")
 RUNS = json.loads(PICTURES.RUNS.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", [*PICTURES.PICTURES, "packages"])
+@pytest.mark.parametrize("name", [*PICTURES.PICTURES, "packages", "way"])
 def test_a_picture_is_drawn_from_its_run_and_is_on_a_page(name: str) -> None:
     [(path, text)] = [(path, text) for path, text in PICTURES.drawn(RUNS).items() if path.stem == name]
     assert path.read_text(encoding="utf-8") == text, "run make pictures"
     assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314 - our own file
     pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md")]
     assert any(f"](images/{path.name})" in page for page in pages)
+
+
+def test_the_stations_of_a_row_are_in_packages_that_exist() -> None:
+    assert {package for package, *_ in PICTURES.STATIONS.values()} <= {*PICTURES.PACKAGES}
 
 
 def test_another_run_makes_another_picture() -> None:
