@@ -113,7 +113,8 @@ options: env ## rewrite the tables of options and of commands in docs/ from the 
 	@$(BIN)/python scripts/command_tables.py
 
 outputs: env ## write what the examples of the docs give into the pages, from runs (ARGS="-k kafka" selects some)
-	@$(WITH_JAVA) $(BIN)/python -m pytest tests/docs/test_page_outputs.py tests/*/test_pages_on_*.py --rewrite-goldens $(ARGS)
+	@$(WITH_JAVA) $(BIN)/python -m pytest tests/docs/test_page_outputs.py tests/docs/test_function_lists.py \
+		tests/*/test_pages_on_*.py --rewrite-goldens $(ARGS)
 
 pictures: env ## draw the pictures of the docs from runs of rowtime
 	@$(WITH_JAVA) $(BIN)/python scripts/pictures.py

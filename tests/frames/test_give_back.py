@@ -28,6 +28,7 @@ def settings() -> object:
 def test_what_a_large_query_has_used_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert groups().rows().num_rows == COUNT
     monkeypatch.setattr(queries, "KEPT", 0)
+    monkeypatch.setattr(queries, "GROWN", -(1 << 60))
     before, threads = resident(), settings()
     give_back(MANY_ROWS)
     assert resident() < before - 20 * MEGABYTE
@@ -47,6 +48,7 @@ def test_few_rows_or_little_memory_are_not_worth_it(monkeypatch: pytest.MonkeyPa
 
 def test_queries_of_other_threads_have_their_results(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queries, "KEPT", 0)
+    monkeypatch.setattr(queries, "GROWN", -(1 << 60))
 
     def total(number: int) -> int:
         return int(pc.sum(groups(number).rows()["c1"]).as_py())

@@ -31,8 +31,10 @@ SETTINGS: Final[dict[str, Any]] = {
 }
 MANY_ROWS: Final = 500_000
 """Rows from which a query or a file takes so much memory that `give_back` is worth its time."""
-KEPT: Final = 400 << 20
+KEPT: Final = 320 << 20
 """Bytes in memory up to which the allocators may keep what they have."""
+GROWN: Final = 16 << 20
+"""Bytes by which memory has to grow until they give back again, because what is in use stays."""
 FEW_ROWS: Final = 20_000
 """Rows of all tables of a query up to which one thread is faster than starting two."""
 NEEDED: Final = ("expression_rewriter", "filter_pullup", "filter_pushdown")
@@ -43,6 +45,7 @@ _THREAD: Final = local()
 _OPEN: Final[dict[tuple[int, bool], duckdb.DuckDBPyConnection]] = {}  # by thread, and whether it handles few rows
 _DATABASES: Final[dict[bool, duckdb.DuckDBPyConnection]] = {}  # by whether they handle few rows
 _OPENING: Final = Lock()
+_LEFT: Final = [0]  # bytes in memory after the allocators gave back last
 _PREPARED: Final[dict[int, Statements]] = {}
 COMPUTING: Final[set[int]] = set()
 """The threads that are running a query."""
@@ -151,10 +154,11 @@ def give_back(rows: int) -> None:
     Each keeps what its own largest step has used, and none can use what another one keeps. DuckDB gives it back when
     its threads end.
     """
-    if rows >= MANY_ROWS and resident() > KEPT:
+    if rows >= MANY_ROWS and resident() > max(KEPT, _LEFT[0] + GROWN):
         pa.default_memory_pool().release_unused()
         if False in _DATABASES:
             _connection(few=False).execute("SET threads = 1; RESET threads")
+        _LEFT[0] = resident()
 
 
 def resident() -> int:

@@ -15,6 +15,7 @@ from rowtime.core.clock import least
 from rowtime.core.columns import DUE, LINE, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.core.stores import Place, below
 from rowtime.frames.local import is_local
+from rowtime.frames.queries import give_back
 from rowtime.frames.tables import sorted_by
 from rowtime.operators.contract import Delta, quoted
 from rowtime.operators.contract.state import Route, Segment
@@ -275,6 +276,7 @@ def _together(rows: DataFrame, split: Sequence[str], order: Sequence[str]) -> Da
 
 def _sorted(rows: pa.Table, order: Sequence[str]) -> pa.Table:
     """Return the rows ordered by their places, and first by ``__n`` (µs) and by writer if these are in the order."""
+    give_back(rows.num_rows)
     rows = sorted_by(rows, [DUE if name == ROWTIME else name for name in order])
     assert rows is not None  # numbers and names, of which none is NULL
     return rows
