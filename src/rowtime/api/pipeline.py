@@ -305,7 +305,7 @@ class Pipeline:
             hint = "Add a SELECT STREAM, or CREATE PUMP … AS INSERT INTO … SELECT STREAM …."
             raise refuse("R134", "nothing would run: there is no query and no pump", hint)
         if stray := self.home.stray(stream.name for stream in program.defines):
-            LOG.warning("%s", stray)
+            LOG.warning("%s", stray, extra={"event": "home", "code": stray.code})
         with hiding(program.secrets):
             place = Checkpoint(place_of(checkpoint or tempfile.mkdtemp(prefix="rowtime-")))
             place.journal.keeps = keep_ticks
