@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
-
 import pytest
 from typer.testing import CliRunner
 
 from rowtime.cli.main import COMMANDS, app
+from tests.docs.scripts import ROOT, script
 
-ROOT = Path(__file__).parents[2]
-
-
-def _tables() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("command_tables", ROOT / "scripts/command_tables.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-TABLES = _tables()
+TABLES = script("command_tables")
 PAGE = TABLES.PAGE.read_text(encoding="utf-8")
 SECTIONS = dict(part.split("\n", 1) for part in PAGE.split("\n## rowtime ")[1:])
 

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
-
 import pytest
 
 from rowtime.plan.formats import FORMATS
 from rowtime.plan.formats.contract import Option, anything, boolean, few_characters, values_of, whole
+from tests.docs.scripts import ROOT, script
 
-ROOT = Path(__file__).parents[2]
-
-
-def _tables() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("option_tables", ROOT / "scripts/option_tables.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-TABLES = _tables()
+TABLES = script("option_tables")
 
 
 @pytest.mark.parametrize("page", ["options", "kafka", "lakes", "databases", "schema-registry"])
