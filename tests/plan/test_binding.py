@@ -332,12 +332,13 @@ def test_columns_that_carry_bounds_are_not_shown() -> None:
 
 
 def test_options_of_a_server_are_checked_before_a_start() -> None:
-    columns = "hour TIMESTAMP, n INT"
+    columns = "hour TIMESTAMP, page STRING, n INT"
     for using, said in (
         ("jdbc OPTIONS (url 'jdbc:postgresql://h/d')", "the option dbtable is missing"),
         ("jdbc OPTIONS (url 'jdbc:postgresql://h/d', dbtable 't', key 'day')", "needs a column 'day'"),
         ("kafka OPTIONS (topic 't')", "the option kafka.bootstrap.servers is missing"),
         ("kafka OPTIONS (kafka.bootstrap.servers 'h:1', topic 't', key.columns 'day')", "needs a column 'day'"),
+        ("kafka OPTIONS (kafka.bootstrap.servers 'h:1', topic 't', key.column '-page')", "needs a column '-page'"),
         ("kafka OPTIONS (kafka.bootstrap.servers 'h:1', topic 't', key.columns 'n', mode 'changes')", "'change'"),
         ("kafka OPTIONS (kafka.bootstrap.servers 'h:1', topic 't', value.format 'raw')", "needs a column 'value'"),
     ):

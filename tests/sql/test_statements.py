@@ -73,6 +73,12 @@ def test_a_column_has_a_type_of_spark(text: str, spark_type: str) -> None:
     assert parse_column(text).type == spark_type
 
 
+def test_the_sign_of_an_option_belongs_to_a_number() -> None:
+    (problem,) = parse_script("CREATE STREAM s (v INT) USING kafka OPTIONS (key.column- 'page')").problems
+    assert problem.code == "R101"
+    assert "option key.column needs a value" in str(problem)
+
+
 def test_a_table() -> None:
     table = only("CREATE TABLE items (item INT, label STRING) USING csv OPTIONS (path 'items.csv')")
     assert isinstance(table, st.CreateTable)

@@ -165,7 +165,8 @@ class ColumnParser(RowtimeParser):
         self._match(TokenType.EQ)
         begin = self._curr
         sign = "-" if self._match(TokenType.DASH) else ""
-        if not self._match_set((TokenType.STRING, TokenType.NUMBER, TokenType.TRUE, TokenType.FALSE)):
+        values = (TokenType.NUMBER,) if sign else (TokenType.STRING, TokenType.NUMBER, TokenType.TRUE, TokenType.FALSE)
+        if not self._match_set(values):
             self.raise_error(f"option {key} needs a value, as in {key} 'value'")
         value = self._place(begin, self._prev)
         return (key, sign + self._prev.text), OptionPlace(name, value, begin.start, self._prev.end)

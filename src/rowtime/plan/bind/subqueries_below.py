@@ -24,7 +24,10 @@ def has_subqueries_below(query: exp.Select) -> bool:
 
 
 def with_subqueries_below(query: exp.Select, text: str) -> exp.Select:
-    """The query over its input with the answers. Raises ``Refused`` (R190) where there are several inputs."""
+    """The query over its input with the answers.
+
+    Raises ``Refused`` (R190) if there are several inputs, or if a query stands where it is not a value.
+    """
     rewritten = query.copy()
     _spell_out_keys(rewritten)
     source = rewritten.args["from_"].this
@@ -45,6 +48,9 @@ def with_subqueries_below(query: exp.Select, text: str) -> exp.Select:
         calls.extend(call.copy() for call in _subqueries(part) if call not in calls)
     for entry in whole:
         _replace(entry, calls)
+    for left in _parts(rewritten):
+        hint = "If the query gives one value, put it in parentheses, as in f((SELECT … FROM …))."
+        raise refuse_at(text, left.find(exp.Query) or left, "R190", "a query without parentheses is not a value", hint)
     entries: list[exp.Expr] = [exp.Star()]
     for number, call in enumerate(calls):
         name = exp.to_identifier(_NAME.format(number))

@@ -126,11 +126,16 @@ def _at(kind: str, day: str) -> str:
 
 
 def _small_enough(stream: StreamDef, options: Mapping[str, str]) -> Iterator[Hold]:
-    """Yield conditions on size: a record larger than the producer's limit is never sent."""
+    """Yield conditions on size: a record larger than the producer's limit is never sent.
+
+    A key that is not a column does not count: the options of the sink are checked when all statements are bound.
+    """
     names = [name for name, _ in stream.columns]
     varying = [(name, kind) for name, kind in stream.columns if kind.upper() not in _FIXED]
     limit = int(options.get("kafka.max.request.size", REQUEST))
-    keys = [key.strip() for key in options.get("key.columns", options.get("key.column", "")).split(",") if key.strip()]
+    several = options.get("key.columns")
+    given = [options.get("key.column", "")] if several is None else [key.strip() for key in several.split(",")]
+    keys = [key for key in given if key in names]
     if options.get("value.format", "json").lower() == "raw":
         names, keys = [name for name in names if name.lower() == "value"], [n for n in names if n.lower() == "key"]
     around = _AROUND + len(stream.name.encode()) + sum(len(name.encode()) + _A_COLUMN for name in (*names, *keys))
