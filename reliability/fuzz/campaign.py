@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import os
+import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
+from pathlib import Path
 
 from reliability.fuzz import files, records, sql
 from reliability.fuzz.harness import Finding, Tally, Target, drawn, run
 
 TARGETS = {target.name: target for target in (*sql.targets(), *records.targets(), *files.targets())}
+
+Part = tuple[str, Tally, list[Finding]]  # a target's name, what it got, and what was found
 
 
 def main() -> int:
@@ -20,13 +27,16 @@ def main() -> int:
         return _one(TARGETS[asked.targets[0]], asked.only)
     began = time.perf_counter()
     chosen = [TARGETS[name] for name in asked.targets or TARGETS]
-    work = [
-        (target.name, *part)
+    done = [
+        part
         for target in chosen
-        for part in parts(target, chosen, asked.inputs, asked.workers, asked.first)
+        for part in in_processes(
+            run_part,
+            target.name,
+            parts(target, chosen, asked.inputs, asked.workers, asked.first),
+            asked.workers,
+        )
     ]
-    with get_context("spawn").Pool(asked.workers, maxtasksperchild=4) as pool:
-        done = pool.starmap(_run, work, chunksize=1)
     tallies = {target.name: Tally() for target in chosen}
     for name, tally, _ in done:
         _add(tallies[name], tally)
@@ -60,9 +70,28 @@ def parts(target: Target, chosen: Sequence[Target], inputs: int, workers: int, f
     return [(first + n, first + min(n + size, count)) for n in range(0, count, size)]
 
 
-def _run(name: str, first: int, end: int) -> tuple[str, Tally, list[Finding]]:
-    tally = Tally()
-    return name, tally, list(run(TARGETS[name], range(first, end), tally))
+def in_processes(
+    feed: Callable[[str, int, int, str], Part], name: str, work: Iterable[tuple[int, int]], workers: int
+) -> list[Part]:
+    """Return what processes of their own found for a target. If one of them dies, its input is a finding."""
+    with tempfile.TemporaryDirectory() as marks, ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        running = [pool.submit(feed, name, *part, marks) for part in work]
+        try:
+            return [part.result() for part in running]
+        except BrokenProcessPool:
+            numbers = sorted(int(mark.read_text()) for mark in Path(marks).iterdir() if mark.stat().st_size)
+            what = f"one of the inputs {', '.join(map(str, numbers))} ended its process"
+            return [(name, Tally(), [Finding(name, numbers[0], what, "See each of them with --only.")])]
+
+
+def run_part(name: str, first: int, end: int, marks: str) -> Part:
+    """Feed some inputs of a target; a file in ``marks`` has the number of the one under way."""
+    tally, findings, mark = Tally(), list[Finding](), Path(marks, str(os.getpid()))
+    for number in range(first, end):
+        mark.write_text(str(number))
+        findings.extend(run(TARGETS[name], [number], tally))
+    mark.write_text("")
+    return name, tally, findings
 
 
 def _add(tally: Tally, part: Tally) -> None:

@@ -186,7 +186,7 @@ def test_types_are_parsed_like_in_spark(text: str, expected: pa.DataType) -> Non
 @pytest.mark.parametrize(
     "text",
     ["", "MONEY", "INT INT", "DECIMAL(39)", "DECIMAL(2,3)", "DECIMAL(5,2,0)", "DECIMAL()", "ARRAY", "ARRAY<INT",
-     "MAP<INT>", "STRUCT<>", "STRUCT<a: INT,>", "a;b"],
+     "MAP<INT>", "STRUCT<>", "STRUCT<a: INT,>", "a;b", "VARCHAR(2147483648)"],
 )  # fmt: skip
 def test_text_that_is_not_a_type_is_refused(text: str) -> None:
     with pytest.raises(Refused) as caught:

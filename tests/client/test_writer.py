@@ -237,6 +237,17 @@ def test_a_log_without_free_positions_accepts_no_row(log: Path) -> None:
             writer.insert([{"x": 3}])
 
 
+def test_a_log_with_an_arrival_beyond_time_accepts_no_row(log: Path) -> None:
+    with Writer(log) as writer:
+        writer.insert([{"x": 1}])
+    [file] = log.rglob("r-*.parquet")
+    file.rename(file.with_name(file.name.replace("-n-", "-n-99999")))
+    with Writer(log) as writer:
+        for act in (lambda: writer.insert([{"x": 2}]), lambda: writer.set_rowtime_bound(5)):
+            with pytest.raises(Failure, match=r"R501 .*its writer main has an arrival time after the year 9999"):
+                act()
+
+
 def test_a_closed_writer_writes_nothing(log: Path) -> None:
     writer = Writer(log)
     writer.close()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reliability.fuzz.campaign import TARGETS, parts
+from reliability.fuzz.campaign import TARGETS, Part, in_processes, parts
 from reliability.fuzz.harness import Finding, Tally, Target, drawn, run
 from rowtime.core.errors import Problem, refuse
 
@@ -74,3 +76,17 @@ def test_the_parts_of_a_campaign_are_all_its_inputs_once() -> None:
     for target in targets:
         numbers = [n for first, end in parts(target, targets, 1000, 3, first=50) for n in range(first, end)]
         assert numbers == list(range(50, 50 + -(-1000 * target.share // sum(one.share for one in targets))))
+
+
+def dies_at_seven(name: str, first: int, end: int, marks: str) -> Part:
+    for number in range(first, end):
+        Path(marks, str(os.getpid())).write_text(str(number))
+        if number == 7:
+            os.abort()
+    return name, Tally(end - first), []
+
+
+def test_an_input_that_ends_its_process_is_found() -> None:
+    assert [tally.inputs for _, tally, _ in in_processes(dies_at_seven, "planted", [(8, 10), (0, 3)], 1)] == [2, 3]
+    [(_, _, [found])] = in_processes(dies_at_seven, "planted", [(0, 3), (5, 9)], 1)
+    assert (found.number, found.what) == (7, "one of the inputs 7 ended its process")

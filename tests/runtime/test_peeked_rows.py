@@ -167,3 +167,14 @@ def test_a_footer_with_a_name_that_is_no_text_is_a_damaged_file(tmp_path: Path) 
     with pytest.raises(Failure, match=r"R501 .*1\.parquet cannot be read"):
         peek.columns([(file, 0)], {"at": "at"}, {"at": peek.MICROS}, [])
     assert "codec" in (damage_of("parquet", str(path)) or "")
+
+
+def test_a_footer_with_another_type_of_a_column_is_a_damaged_file(tmp_path: Path) -> None:
+    """Arrow ends the process if Python asks such a footer for the statistics of the column."""
+    path = tmp_path / "1.parquet"
+    pq.write_table(pa.table({"at": TIMES}), path, store_schema=False)
+    content, column = path.read_bytes(), b"\x1c\x15\x04\x195"  # the column's description begins with its type
+    assert content.count(column) == 1
+    path.write_bytes(content.replace(column, b"\x1c\x15\x24\x195"))
+    with pytest.raises(Failure, match=r"R501 .*1\.parquet cannot be read"):
+        peek.timestamps([(0, "w", str(path))], "at", nulls=False)

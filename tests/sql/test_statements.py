@@ -73,6 +73,12 @@ def test_a_column_has_a_type_of_spark(text: str, spark_type: str) -> None:
     assert parse_column(text).type == spark_type
 
 
+def test_a_text_is_at_most_as_long_as_in_spark() -> None:
+    assert parse_column("a VARCHAR(2147483647)").type == "VARCHAR(2147483647)"
+    (problem,) = parse_script("CREATE STREAM s (a ARRAY<CHAR(2147483648)>)").problems
+    assert str(problem).startswith("R101 This does not parse: the length of a text type is at most 2,147,483,647")
+
+
 def test_the_sign_of_an_option_belongs_to_a_number() -> None:
     (problem,) = parse_script("CREATE STREAM s (v INT) USING kafka OPTIONS (key.column- 'page')").problems
     assert problem.code == "R101"

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from rowtime.client.text_sizes import NESTED, Sizes
 from rowtime.core.errors import refuse
+from rowtime.core.types import LONGEST_TEXT
 
 INSTANT: Final = pa.timestamp("us", tz="UTC")
 
@@ -110,7 +111,8 @@ class _TypeText:
         if word in _DECIMALS:
             return self._decimal()
         if word in _TEXTS:
-            self._numbers()
+            if max(self._numbers(), default=0) > LONGEST_TEXT:
+                self._refuse()
             return pa.string()
         if word in {"ARRAY", "MAP", "STRUCT"}:
             return self._nested(word)

@@ -28,7 +28,7 @@ from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.ordered_columns import ordered_column
 from rowtime.core.stores import Place, place_of
-from rowtime.core.time import END, to_micros, wall_clock
+from rowtime.core.time import END, MAX_MICROS, to_micros, wall_clock
 
 DEFAULT_WRITER: Final = "main"
 EVERYONE: Final = "*"
@@ -203,14 +203,18 @@ class Writer:
 
     def _item(self, ready: Batch, first: int) -> Item:
         if first + len(ready) > _LAST:
-            what = f"the stream log {self.log} cannot be used: its writer {self.name} has reached position {first:,}"
-            raise Failure(Problem("R501", what))
+            raise self._unusable(f"has reached position {first:,}")
         arrival = self._tick()
         return _entry(first, ready, arrival), self._stored(ready, first, arrival)
+
+    def _unusable(self, why: str) -> Failure:
+        return Failure(Problem("R501", f"the stream log {self.log} cannot be used: its writer {self.name} {why}"))
 
     def _tick(self) -> int:
         now = self._clock()
         self._arrival = now if self._arrival is None else max(now, self._arrival)
+        if self._arrival > MAX_MICROS:
+            raise self._unusable("has an arrival time after the year 9999")
         return self._arrival
 
     def _stored(self, ready: Batch, first: int, arrival: int) -> pa.Table:

@@ -8,7 +8,9 @@ from typing import Any, ClassVar, Final
 from sqlglot import Token, TokenType, exp
 from sqlglot.parsers.spark import SparkParser
 
+from rowtime.core.types import LONGEST_TEXT
 from rowtime.sql import calls, nodes
+from rowtime.sql.numbers import whole_number
 from rowtime.sql.syntax_fault import FaultParser
 
 _SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "FLOOR", "CEIL")
@@ -157,6 +159,10 @@ class CallParser(FaultParser):
         if before and self._curr is not None and self._curr.token_type in _NESTED:
             return None
         kind = super()._parse_types(*args, **{**options, "with_collation": False})
+        if isinstance(kind, exp.DataType) and kind.this in exp.DataType.TEXT_TYPES and kind.expressions:
+            length = whole_number(kind.expressions[0].this)
+            if length is not None and length > LONGEST_TEXT:
+                self.raise_error(f"the length of a text type is at most {LONGEST_TEXT:,}", self._prev)
         if isinstance(kind, exp.DataType) and kind.this is exp.DType.TEXT and self._match(TokenType.COLLATE):
             name = self._parse_id_var()
             if name is None:

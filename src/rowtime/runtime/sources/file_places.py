@@ -24,9 +24,12 @@ AT_ONCE: Final = 16  # requests to a store
 _FOOTERS: Final = 1_024  # of files in stores, where every look is a request
 
 
-def parquet(path: str) -> pq.ParquetFile:
-    """Open a Parquet file, of which only requested parts are read. Raises ``OSError``, or a store's errors."""
-    return pq.ParquetFile(content_of(named(path)))
+def parquet(path: str, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
+    """Open a Parquet file, of which only requested parts are read; ``metadata``: its footer, if it is known.
+
+    Raises ``OSError``, or a store's errors.
+    """
+    return pq.ParquetFile(content_of(named(path)), metadata=metadata)
 
 
 def footer(path: str) -> pq.FileMetaData:

@@ -41,7 +41,7 @@ def timestamps(files: Iterable[File], name: str, *, nulls: bool) -> Iterator[pa.
         metadata = _footer(path)
         with _reading(path):
             column = _column(metadata.schema.to_arrow_schema(), name)
-            if column is None or not (nulls or _complete(metadata, column)):
+            if column is None or not (nulls or _complete(path, metadata, column)):
                 return None
         pieces += [partial(_times, at, writer, path, column, groups) for at, groups in _placed(metadata, first)]
     return _ahead(pieces)
@@ -63,7 +63,7 @@ def columns(
         metadata = _footer(path)
         with _reading(path):
             fields = _same(metadata, kinds)
-            if fields is None or not all(_complete(metadata, fields[name].name) for name in complete):
+            if fields is None or not all(_complete(path, metadata, fields[name].name) for name in complete):
                 return None
         for at, groups in _placed(metadata, first):
             pieces.append(partial(_rows, (at, writer, path), arrived, wanted, fields, groups))
@@ -115,14 +115,19 @@ def _reading(path: str) -> Iterator[None]:
         raise Failure(Problem("R501", f"{path} cannot be read: {str(error).splitlines()[0]}")) from error
 
 
-def _complete(metadata: pq.FileMetaData, column: str) -> bool:
-    """Return True if the statistics of every row group count no null in a column."""
-    at = metadata.schema.names.index(column)
-    chunks = (metadata.row_group(number).column(at) for number in range(metadata.num_row_groups))
-    return all(
-        part.path_in_schema == column and part.statistics is not None and part.statistics.null_count == 0
-        for part in chunks
-    )
+def _complete(path: str, metadata: pq.FileMetaData, column: str) -> bool:
+    """Return True if the statistics of every row group count no null in a column.
+
+    Its first row is read before: if a footer is damaged, reading raises an error, but Arrow ends the process when
+    Python asks for the statistics.
+    """
+    at, file = metadata.schema.names.index(column), parquet(path, metadata)
+    for number in range(metadata.num_row_groups):
+        next(file.iter_batches(batch_size=1, row_groups=[number], columns=[column], use_threads=False), None)
+        part = metadata.row_group(number).column(at)
+        if part.path_in_schema != column or part.statistics is None or part.statistics.null_count != 0:
+            return False
+    return True
 
 
 def _together(sizes: list[int]) -> Iterator[tuple[list[int], int]]:
