@@ -50,6 +50,7 @@ def test_pairs_equal_those_of_queues(edges: list[tuple[int, int, bool]], seed: i
 
 @pytest.mark.parametrize("mix", [0, 1 << 62, 1])
 def test_keys_whose_bits_are_equal_are_told_apart(mix: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edges, "_WIDTH", 0)  # no key is narrow enough to be sorted as it is
     monkeypatch.setattr(edges, "_MIX", np.uint64(mix))
     test_pairs_equal_those_of_queues()
 

@@ -9,11 +9,13 @@ import numpy as np
 
 from rowtime.kernels.frames import Ints
 from rowtime.kernels.identity import together
+from rowtime.kernels.large import in_order, taken
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MOST = 1 << 62
+_WIDTH = 64  # bits of a number that is sorted
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # an odd number near 2^64 divided by the golden ratio: it mixes the upper bits
 
 
@@ -32,7 +34,7 @@ def paired(numbers: Sequence[Ints], positions: Ints, begins: NDArray[np.bool_]) 
     """
     begun = np.flatnonzero(begins)
     order, first = _grouped(_key(numbers), positions)
-    begins, count = begins[order], len(order)
+    begins, count = taken(begins, order), len(order)
     if (end_of := _alternating(order, begins, first)) is not None:
         return Pairs(begun, end_of[begun], np.zeros(0, np.int64))
     group, opens = np.cumsum(first) - 1, np.flatnonzero(first)
@@ -54,27 +56,32 @@ def paired(numbers: Sequence[Ints], positions: Ints, begins: NDArray[np.bool_]) 
 def _grouped(key: Ints, positions: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     """Return an order in which rows with equal keys follow each other, by their positions; and where a key begins.
 
-    Bits of a hash of each key and the place of its row are one number each. Sorting numbers takes a sixth of the time
-    of sorting places by keys. Different keys with equal bits, and positions out of order, are rare: then keys are
-    sorted.
+    Each key and the place of its row are one number: sorting numbers takes a sixth of the time of sorting places by
+    keys. If both need too many bits, the number has bits of a hash of the key. Different keys with equal bits, and
+    positions out of order, are rare: then keys are sorted.
     """
     bits = np.uint64(max(1, len(key).bit_length()))
     low = (np.uint64(1) << bits) - np.uint64(1)
+    width = max(1, int(key.max(initial=0)).bit_length())
+    exact = width + int(bits) <= _WIDTH
     numbers = key.astype(np.uint64)
-    numbers *= _MIX
-    numbers &= ~low
+    if exact:
+        numbers <<= np.uint64(64 - width)
+    else:
+        numbers *= _MIX
+        numbers &= ~low
     numbers |= np.arange(len(key), dtype=np.uint64)
-    numbers.sort()
+    numbers = in_order(numbers)
     order = (numbers & low).view(np.int64)
     numbers >>= bits
-    alike, same = numbers[1:] == numbers[:-1], _follows(key[order])
-    if (alike != same).any() or not _ordered(positions, order, same):
+    same = _follows(numbers)
+    if not (exact or np.array_equal(same, _follows(taken(key, order)))) or not _ordered(positions, order, same):
         order = np.lexsort((positions, key))
         same = _follows(key[order])
     return order, np.concatenate(([True], ~same))[: len(key)]
 
 
-def _follows(key: Ints) -> NDArray[np.bool_]:
+def _follows(key: Ints | NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Return which keys but the first equal the one before."""
     same: NDArray[np.bool_] = key[1:] == key[:-1]
     return same
@@ -82,10 +89,14 @@ def _follows(key: Ints) -> NDArray[np.bool_]:
 
 def _ordered(positions: Ints, order: Ints, same: NDArray[np.bool_]) -> bool:
     """Return True if rows with the same key are in the order of their positions."""
-    if bool((positions[1:] >= positions[:-1]).all()):
+    back = np.flatnonzero(positions[1:] < positions[:-1])
+    if not len(back):
         return True
-    places = positions[order]
-    return not bool((same & (places[1:] < places[:-1])).any())
+    # From some place on, positions ascend, and none is below an earlier one: rows that were kept come before new ones.
+    after = int(back[-1]) + 1
+    place = after + int(np.searchsorted(positions[after:], positions[:after].max()))
+    doubtful = np.flatnonzero(same & (order[1:] < place))
+    return not bool((positions[order[doubtful + 1]] < positions[order[doubtful]]).any())
 
 
 def _alternating(order: Ints, begins: NDArray[np.bool_], first: NDArray[np.bool_]) -> Ints | None:

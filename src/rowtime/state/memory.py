@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rowtime.core.stores import ObjectPlace, Place
+from rowtime.core.threads import at_once
 from rowtime.frames.queries import FEW_ROWS
 from rowtime.operators.contract.state import Segment
 from rowtime.state.files import check_sum
@@ -71,9 +70,7 @@ class Memory:
         new = {segment.path: segment.sum for segment in segments if segment.path not in self._whole}
         if not new:
             return
-        with ThreadPoolExecutor(min(len(new), os.cpu_count() or 1)) as pool:
-            places = [self._folder / path for path in new]
-            list(pool.map(check_sum, places, new.values()))
+        at_once(lambda path: check_sum(self._folder / path, new[path]), [*new])
         self._whole.update(new)
 
     def drop(self, path: str) -> None:

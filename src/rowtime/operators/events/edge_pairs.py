@@ -5,8 +5,9 @@ An end edge ends the oldest open event of its writer with the same payload and s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,7 @@ from rowtime.core.columns import (
     WEIGHT,
     WRITER,
 )
+from rowtime.core.threads import per_column
 from rowtime.core.time import END
 from rowtime.frames.kinds import DECIMAL, PLAIN
 from rowtime.frames.local import LocalFrame, is_local
@@ -33,6 +35,7 @@ from rowtime.frames.tables import only_value
 from rowtime.kernels.edges import paired
 from rowtime.kernels.events import START_EDGE, STOP_EDGE
 from rowtime.kernels.identity import compact
+from rowtime.kernels.large import taken
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.collations import grouped_as_they_are
 from rowtime.operators.rows.lifetimes import ALWAYS
@@ -72,14 +75,15 @@ def _changes_here(edges: LocalFrame, payload: Sequence[str], *, each: bool) -> D
         return None
     one_writer = only_value(edges.column(WRITER)) is not None
     names = [*([] if one_writer else [WRITER]), *payload, AS_GIVEN]
-    keys = [compact(edges.column(name).combine_chunks()) for name in names]
-    kinds, fresh, positions, starts, stops = (column.to_numpy() for column in columns)
+    count = len(columns[0])
+    keys = per_column(lambda name: compact(edges.column(name).combine_chunks()), names, count)
+    kinds, fresh, positions, starts, stops = per_column(lambda column: column.to_numpy(), columns, count)
     pairs = paired(keys, positions, kinds == START_EDGE)
     new, ended = fresh[pairs.starts] == 1, pairs.ends >= 0
     is_known = np.full(len(new), each) | ~(new & ended)  # whether an event was known as open, or is now
     began, back = pairs.starts[new & is_known], ended & is_known
     went, by = pairs.starts[ended], pairs.ends[ended]
-    lasted = stops[by] > starts[went]
+    lasted = taken(stops, by) > taken(starts, went)
     left, over = pairs.starts[new & ~ended], ended & ~new
     parts = [  # the rows to report, what changed them, the route, the weight, whether the event has ended
         (began, began, COMPLETE, 1, False),
@@ -90,26 +94,26 @@ def _changes_here(edges: LocalFrame, payload: Sequence[str], *, each: bool) -> D
         (pairs.lost, pairs.lost, UNMATCHED, 0, True),
     ]
     of, changed = (np.concatenate([part[n] for part in parts]) for n in (0, 1))
-    route, weight, ends_known = (
-        np.repeat([part[n] for part in parts], [len(part[0]) for part in parts]) for n in (2, 3, 4)
-    )
-    numbers = {
-        STARTED_AT: positions[of],
-        ROUTE: route.astype(np.int32),
-        STOP: np.where(ends_known, stops[changed], END),
-        WEIGHT: weight.astype(np.int64),
-        CHANGED_BY: positions[changed],
-        MET: edges.column(MET).take(pa.array(changed)).combine_chunks(),
-        DUE: np.full(len(of), ALWAYS, np.int64),
+    places, sizes = pa.array(of), [len(part[0]) for part in parts]
+    numbers: dict[str, Callable[[], Any]] = {
+        STARTED_AT: lambda: pa.array(positions[of]),
+        ROUTE: lambda: pa.array(np.repeat(np.array([part[2] for part in parts], np.int32), sizes)),
+        STOP: lambda: pa.array(
+            np.concatenate([stops[part[1]] if part[4] else np.full(len(part[0]), END) for part in parts])
+        ),
+        WEIGHT: lambda: pa.array(np.repeat(np.array([part[3] for part in parts], np.int64), sizes)),
+        CHANGED_BY: lambda: pa.array(positions[changed]),
+        MET: lambda: edges.column(MET).take(pa.array(changed)).combine_chunks(),
+        DUE: lambda: pa.array(np.full(len(of), ALWAYS, np.int64)),
     }
-    rows = edges.drop(EDGE_KIND, NEW_EDGE, POSITION, STOP, MET, *([WRITER] if one_writer else []))
-    assert isinstance(rows, LocalFrame)
-    rows = rows.taken(of)
     if one_writer:
-        rows = rows.with_column(WRITER, "string", pa.repeat(edges.column(WRITER)[0], len(of)))
-    for name, values in numbers.items():
-        rows = rows.with_column(name, "int" if name == ROUTE else "bigint", pa.array(values))
-    return rows
+        numbers[WRITER] = lambda: pa.repeat(edges.column(WRITER)[0], len(of))
+    replaced = {*numbers, EDGE_KIND, NEW_EDGE}
+    passed = [(name, kind) for name, kind in edges.fields if name not in replaced]
+    takes: list[Callable[[], Any]] = [partial(edges.column(name).take, places) for name, _ in passed]
+    arrays = per_column(lambda work: work(), [*takes, *numbers.values()], len(of))
+    fields = [*passed, *((name, {ROUTE: "int", WRITER: "string"}.get(name, "bigint")) for name in numbers)]
+    return LocalFrame.of(edges.sparkSession, pa.table(arrays, [name for name, _ in fields]), fields)
 
 
 # -- by SQL ------------------------------------------------------------------------------

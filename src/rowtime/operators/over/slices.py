@@ -7,15 +7,14 @@ order: they stay in one slice.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.columns import AT, DUE, KEY_HASH, POSITION, RANGE_VALUE
+from rowtime.core.threads import at_once, processors
 from rowtime.kernels.frames import Ints
 from rowtime.kernels.window_functions import Table
 from rowtime.kernels.windowed import Answer, Computation, Windows, lasting
@@ -25,7 +24,7 @@ SLICE = 250_000  # rows; with fewer, a thread costs more than it saves
 
 def slices_of(rows: int) -> int:
     """Return the number of slices for so many rows."""
-    return max(1, min(os.cpu_count() or 1, rows // SLICE))
+    return max(1, min(processors(), rows // SLICE))
 
 
 def compute(windows: Windows, heads: pa.Table | None, kept: pa.Table | None, fresh: pa.Table, slices: int) -> Answer:
@@ -42,8 +41,7 @@ Part = tuple[pa.Table | None, pa.Table | None, pa.Table]  # heads, kept rows and
 
 
 def _answers(windows: Windows, parts: Sequence[Part]) -> list[Answer]:
-    with ThreadPoolExecutor(len(parts)) as pool:
-        return list(pool.map(lambda part: Computation(windows, *part).answer(), parts))
+    return at_once(lambda part: Computation(windows, *part).answer(), parts)
 
 
 def _by_time(windows: Windows, kept: pa.Table | None, fresh: pa.Table, slices: int) -> Answer:
