@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rowtime.cli.init import STARTER
-from rowtime.runtime import health, jars, java
+from rowtime.runtime import class_archive, health, jars, java
 
 if TYPE_CHECKING:
     import subprocess
@@ -107,6 +107,20 @@ def test_the_doctor_knows_that_the_newest_spark_may_have_no_connector(
 
 def told(result: Result) -> dict[str, dict[str, str]]:
     return {one["name"]: one for one in json.loads(result.stdout)}
+
+
+def test_the_doctor_says_how_starts_become_faster(
+    rowtime: Rowtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    classes = told(rowtime("doctor", "--no-spark", "--json"))["Java's classes"]
+    assert (classes["state"], classes["todo"].split(" (")[0]) == ("missing", "`rowtime warm` writes it")
+    path = class_archive.place()
+    assert path is not None
+    path.parent.mkdir()
+    path.touch()
+    classes = told(rowtime("doctor", "--no-spark", "--json"))["Java's classes"]
+    assert (classes["state"], classes["found"]) == ("ok", f"in the archive {path}")
 
 
 @pytest.mark.slow  # a process with a Spark of its own

@@ -29,6 +29,7 @@ from rowtime.cli.transcripts import test
 from rowtime.cli.ui import ui
 from rowtime.cli.upkeep import optimize, readmit, skip
 from rowtime.cli.verify import verify
+from rowtime.cli.warm import warm
 from rowtime.core.store_settings import CONFIG, FILE, configured
 
 COMMANDS = (
@@ -51,6 +52,7 @@ COMMANDS = (
     test,
     init,
     doctor,
+    warm,
 )
 
 app = typer.Typer(

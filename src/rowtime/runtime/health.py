@@ -56,6 +56,7 @@ def findings(home: Place, port: int, *, start: bool) -> Iterator[Finding]:
     yield _python()
     yield from _workers()
     yield _java()
+    yield from _class_archive()
     yield _spark(start=start)
     yield _kafka()
     yield from map(_extra, EXTRAS)
@@ -107,6 +108,20 @@ def _java() -> Finding:
         f"{number}, {command}{place}",
         "" if number >= java.LEAST else java.INSTALL,
     )
+
+
+def _class_archive() -> Iterator[Finding]:
+    """Say whether starts are as fast as they can be; nothing if there is no Java."""
+    from rowtime.runtime import class_archive  # noqa: PLC0415 - Spark
+
+    path = class_archive.place()
+    if path is None:
+        return
+    if path.exists():
+        yield Finding("Java's classes", "ok", f"in the archive {path}")
+    else:
+        todo = "`rowtime warm` writes it (180 MB, one minute). Then Spark starts in about a third less time."
+        yield Finding("Java's classes", "missing", "there is no archive for this Java and this Spark", todo)
 
 
 def _spark(*, start: bool) -> Finding:

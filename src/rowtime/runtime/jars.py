@@ -100,7 +100,7 @@ def google_jars() -> list[str]:
 
 def _hadoop() -> str:
     """Return the version of Spark's Hadoop."""
-    return next(_spark_jars().glob("hadoop-client-api-*.jar")).stem.removeprefix("hadoop-client-api-")
+    return next(spark_jars().glob("hadoop-client-api-*.jar")).stem.removeprefix("hadoop-client-api-")
 
 
 def fetch(coordinates: Sequence[str], *, cache: Path | None = None) -> list[str]:
@@ -128,11 +128,11 @@ def artifact(jar: str) -> str:
 
 def shipped() -> set[str]:
     """Return the artifacts whose jars PySpark includes."""
-    return {artifact(jar.name) for jar in _spark_jars().glob("*.jar")}
+    return {artifact(jar.name) for jar in spark_jars().glob("*.jar")}
 
 
 def _kept_in(coordinates: Sequence[str], cache: Path | None) -> Path:
-    root = cache or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rowtime" / "jars"
+    root = cache or caches() / "jars"
     return root / "+".join(c.split(":", 1)[1].replace(":", "-") for c in coordinates)
 
 
@@ -141,7 +141,13 @@ def _not_shipped(jars: Sequence[str]) -> list[str]:
     return [jar for jar in jars if artifact(jar) not in theirs]
 
 
-def _spark_jars() -> Path:
+def caches() -> Path:
+    """Return rowtime's folder among the user's caches. Raises ``RuntimeError`` if there is no home folder."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rowtime"
+
+
+def spark_jars() -> Path:
+    """Return the folder of the jars of Spark itself."""
     return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from rowtime.core.errors import refuse
-from rowtime.runtime import java
+from rowtime.runtime import class_archive, java
 from rowtime.runtime.start_noise import quiet_start
 
 _CONF: Mapping[str, str] = {
@@ -75,9 +75,9 @@ def new_spark(
     builder = SparkSession.builder.appName("rowtime")
     if master or ("SPARK_REMOTE" not in os.environ and "MASTER" not in os.environ):
         builder = builder.master(master or "local[*]")
-    for key, value in settings_for(master or os.environ.get("MASTER", "local[*]"), jars, conf or {}).items():
-        builder = builder.config(key, value)
     with java.available(), quiet_start():
+        for key, value in settings_for(master or os.environ.get("MASTER", "local[*]"), jars, conf or {}).items():
+            builder = builder.config(key, value)
         return builder.getOrCreate()
 
 
@@ -100,7 +100,9 @@ def settings_for(master: str, jars: Sequence[str], conf: Mapping[str, str]) -> d
         # Otherwise each function of a column looks for the user's line, which is rowtime's, and imports IPython for it.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Only errors, on standard error; the user's own extraJavaOptions stay as they are.
-        "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile=file:{quiet}",
+        "spark.driver.defaultJavaOptions": " ".join(
+            [f'-Dlog4j2.configurationFile="file:{quiet}"', *class_archive.options()]
+        ),
         **wanted,
         **({"spark.jars": ",".join(jars)} if jars else {}),
         **conf,
