@@ -90,7 +90,9 @@ def rows_for(table: pa.Table, route: Route) -> Chosen:
     first, count = int(places[0]), int(places[-1] - places[0]) + 1
     if count == len(places) >= table.num_rows / 2:
         return Chosen(table.slice(first, count))
-    return Chosen(table.filter(marks)) if len(places) <= SMALL else Chosen(table, places)
+    if len(places) > SMALL:
+        return Chosen(table, places)
+    return Chosen(table.slice(first, count).filter(marks.slice(first, count)))
 
 
 def chosen_by(routes: pa.Array | pa.ChunkedArray, route: Route) -> pa.Array | pa.ChunkedArray:

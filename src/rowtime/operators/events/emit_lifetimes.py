@@ -32,10 +32,11 @@ from rowtime.core.columns import (
     WRITER,
 )
 from rowtime.core.time import END, shift
+from rowtime.frames.local import is_local
 from rowtime.operators.contract import EDGES, Column, DataFrame, Delta, Link, Origin, Shape, Tick, Unary, UpTo
 from rowtime.operators.contract.state import Route, Segment, StateNote
 from rowtime.operators.contract.texts import passed
-from rowtime.operators.events.emit_tables import MOST, as_rows, peeked, together
+from rowtime.operators.events.emit_tables import MOST, as_rows, in_utc, peeked, together
 from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, instant, netted
 from rowtime.sql.generate import quoted
 
@@ -152,18 +153,20 @@ class EmitLifetimes(Unary):
     ) -> Sequence[Segment] | None:
         """Emit what is final by the end of a span and keep the rest, without a job.
 
-        ``None`` if the driver does not have the rows, or may have to combine them.
+        ``None`` if the driver does not have the rows, or has to combine them.
         """
-        adopted, below = tick.adopted_as(self), self.input.emits()
-        plain = self.form == "INTERVALS" and not self.fully and below.retracts == "none"
-        if adopted is None or not plain or count is None or count > MOST:
+        adopted, retracts = tick.adopted_as(self), self.input.emits().retracts
+        # Open events that are retracted are combined when kept rows are merged, and at the end of the stream.
+        apart = retracts == "none" or (retracts == "open" and span[1] < END)
+        if adopted is None or self.form != "INTERVALS" or self.fully or not apart:
             return None
         new = None
         if delta.rows is not None:
-            new = None if delta.peek is None else peeked(delta.peek, below.names, START, EMITTED_END)
+            new = self._events_here(delta, count)
             if new is None:
                 return None
-            new = new.append_column(IS_START, pa.array(np.zeros(new.num_rows, np.int32)))
+        if (0 if new is None else new.num_rows) + kept.count(*span) > MOST:
+            return None
         whole = together(new, kept.tables(*span), span)
         if whole is None:
             return ()
@@ -175,6 +178,15 @@ class EmitLifetimes(Unary):
         if not rows.num_rows:
             return ()
         return tick.write(self, rows, {"complete": Route(0, columns, DUE)}, rows.num_rows)["complete"]
+
+    def _events_here(self, delta: Delta, count: int | None) -> pa.Table | None:
+        """Return the new intervals, if the driver has them or can read at most so many; otherwise ``None``."""
+        if is_local(delta.rows):
+            return in_utc(self._events(delta.rows).toArrow()) if delta.rows.sized <= MOST else None
+        if delta.peek is None or count is None or count > MOST:
+            return None
+        new = peeked(delta.peek, self.input.emits().names, START, EMITTED_END)
+        return None if new is None else new.append_column(IS_START, pa.array(np.zeros(new.num_rows, np.int32)))
 
     @property
     def _shown(self) -> dict[str, str]:

@@ -52,7 +52,9 @@ def together(new: pa.Table | None, kept: Sequence[pa.Table], span: tuple[int, in
 
 def as_rows(table: pa.Table, start: str, end: str, shown: Mapping[str, str]) -> pa.Table:
     """Return final events as rows, as often as their weight says; ``shown``: names of the rowtime, start and end."""
-    table = table.take(pa.array(np.repeat(np.arange(table.num_rows), np.asarray(table[WEIGHT]))))
+    weights = np.asarray(table[WEIGHT])
+    if (weights != 1).any():
+        table = table.take(pa.array(np.repeat(np.arange(table.num_rows), weights)))
     ends_known = pc.less(table[end], END)
     at = pc.min_element_wise(table[end], pa.scalar(MAX_MICROS, pa.int64()))
     values = [at, table[start], pc.if_else(ends_known, at, pa.scalar(None, pa.int64()))]
