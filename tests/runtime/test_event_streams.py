@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
 from rowtime.operators.events import met_bounds
+from rowtime.operators.events.emit_lifetimes import EmitLifetimes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,3 +95,54 @@ def test_each_row_meets_the_bound_of_its_writer_however_many_there_are(
     query = pipeline.run_available(tmp_path / "checkpoint")
     assert sorted((row["rowtime"], row["start"], row["origin"]) for row in found) == sorted(wanted)
     assert query.ledger["flights"] == {"in": 25, "accepted": 18, "LATE": 7, "ADJUSTED": 7}
+
+
+def _edges(folder: Path, files: int) -> list[tuple[int, int, int | None]]:
+    """Write 120 events as edges in the order of their times (s), in some files; every tenth has no end."""
+    random = np.random.default_rng(7)
+    begins = random.integers(0, 200, 120)
+    events = [(n % 5, int(t), None if n % 10 == 0 else int(t + random.integers(1, 90))) for n, t in enumerate(begins)]
+    edges = [(start, k, start, None) for k, start, _ in events]
+    edges += [(stop, k, start, stop) for k, start, stop in events if stop is not None]
+    edges.sort(key=lambda edge: edge[0])
+    folder.mkdir()
+    size = -(-len(edges) // files)
+    for number in range(files):
+        part = edges[number * size : (number + 1) * size]
+        times = ([None if edge[n] is None else edge[n] * 1_000_000 for edge in part] for n in (2, 3))
+        begin, end = (pa.array(of, pa.timestamp("us", "UTC")) for of in times)
+        pq.write_table(pa.table({"k": [edge[1] for edge in part], "a": begin, "b": end}), folder / f"{number}.parquet")
+    return events
+
+
+@pytest.mark.parametrize("files", [1, 9])
+@pytest.mark.parametrize("by_query", [False, True])
+def test_intervals_of_edges_go_into_files(
+    files: int, by_query: bool, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = _edges(tmp_path / "edges", files)
+    here = EmitLifetimes._released_here
+    computed = []
+
+    def released(*of: Any) -> Any:
+        computed.append(None if by_query else here(*of))
+        return computed[-1]
+
+    monkeypatch.setattr(EmitLifetimes, "_released_here", released)
+    sql = f"""
+    CREATE STREAM e (k BIGINT, a TIMESTAMP, b TIMESTAMP)
+      EVENT SHAPE EDGE (a, b) BOUND EVERY INTERVAL '1' SECOND DELAY INTERVAL '100' SECOND
+      USING parquet OPTIONS (path '{tmp_path}/edges');
+    CREATE STREAM o (k BIGINT, a TIMESTAMP, b TIMESTAMP) USING parquet OPTIONS (path '{tmp_path}/o', ordered 'false');
+    CREATE VIEW i AS SELECT STREAM k FROM e EMIT INTERVALS (a, b);
+    CREATE PUMP p AS INSERT INTO o SELECT STREAM k, a, b FROM i;
+    """
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql)
+    pipeline.run_available(tmp_path / "checkpoint", end=True, limits=rt.Limits(files=1))
+    rows = pq.read_table(tmp_path / "o", columns=["k", "a", "b"]).to_pylist()
+    seconds = [
+        (row["k"], round(row["a"].timestamp()), row["b"] and round(row["b"].timestamp()))
+        for row in rows
+    ]  # fmt: skip
+    assert sorted(seconds, key=str) == sorted(events, key=str)
+    assert any(computed) is (files > 1 and not by_query)
