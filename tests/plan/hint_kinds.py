@@ -229,6 +229,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
     ),
     "it needs another installation, which no test changes": (
         "Install it with rowtime: pip install 'rowtime[stores]'.",
+        "Set HOME or XDG_CACHE_HOME.",
         "Start the session with a file system for it… (spark.jars or spark.jars.packages).",
         "Install a JDK or JRE … or newer: on Debian or Ubuntu `sudo apt-get install openjdk-…-jre-headless`, on macOS `brew install openjdk@…`, with conda `conda install openjdk=…`. If it is installed already, set JAVA_HOME to its folder.",
         "Install Maven (mvn) and let it reach a repository that has them, or give Spark the jars yourself: spark.jars with their paths, or spark.jars.packages with the coordinates. A connector is published some time after its Spark: pip install 'rowtime[kafka]' takes a Spark that has one.",
