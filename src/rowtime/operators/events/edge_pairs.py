@@ -108,7 +108,7 @@ def _changes_here(edges: LocalFrame, payload: Sequence[str], *, each: bool) -> D
     }
     if one_writer:
         numbers[WRITER] = lambda: pa.repeat(edges.column(WRITER)[0], len(of))
-    replaced = {*numbers, EDGE_KIND, NEW_EDGE}
+    replaced = {*numbers, EDGE_KIND, NEW_EDGE, POSITION}
     passed = [(name, kind) for name, kind in edges.fields if name not in replaced]
     takes: list[Callable[[], Any]] = [partial(edges.column(name).take, places) for name, _ in passed]
     arrays = per_column(lambda work: work(), [*takes, *numbers.values()], len(of))

@@ -160,12 +160,9 @@ class EmitLifetimes(Unary):
         apart = retracts == "none" or (retracts == "open" and span[1] < END)
         if adopted is None or self.form != "INTERVALS" or self.fully or not apart:
             return None
-        new = None
-        if delta.rows is not None:
-            new = self._events_here(delta, count)
-            if new is None:
-                return None
-        if (0 if new is None else new.num_rows) + kept.count(*span) > MOST:
+        most = MOST - kept.count(*span)
+        new = None if delta.rows is None else self._events_here(delta, count, most)
+        if most < 0 or (new is None and delta.rows is not None):
             return None
         whole = together(new, kept.tables(*span), span)
         if whole is None:
@@ -179,10 +176,10 @@ class EmitLifetimes(Unary):
             return ()
         return tick.write(self, rows, {"complete": Route(0, columns, DUE)}, rows.num_rows)["complete"]
 
-    def _events_here(self, delta: Delta, count: int | None) -> pa.Table | None:
-        """Return the new intervals, if the driver has them or can read at most so many; otherwise ``None``."""
+    def _events_here(self, delta: Delta, count: int | None, most: int) -> pa.Table | None:
+        """Return the new intervals if the driver has, or can read, at most so many of them; otherwise ``None``."""
         if is_local(delta.rows):
-            return in_utc(self._events(delta.rows).toArrow()) if delta.rows.sized <= MOST else None
+            return in_utc(self._events(delta.rows).toArrow()) if delta.rows.sized <= most else None
         if delta.peek is None or count is None or count > MOST:
             return None
         new = peeked(delta.peek, self.input.emits().names, START, EMITTED_END)
