@@ -21,7 +21,7 @@ def test_a_page_that_is_out_of_date_is_noticed() -> None:
     assert TABLES.written(PAGE.replace("--available-now", "--all")) == PAGE
 
 
-@pytest.mark.parametrize("name", [command.__name__ for command in COMMANDS])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_each_word_of_the_help_of_a_command_is_on_the_page(name: str) -> None:
     shown = CliRunner().invoke(app, [name, "--help"]).stdout.replace("--help", "").split("Options:")
     options = {word.strip("`,") for word in " ".join(shown[1:]).split() if word.startswith("--")}

@@ -190,7 +190,7 @@ def test_a_sink_function_whose_server_is_away_is_called_again(
 
 
 def test_an_interrupt_during_a_retry_is_not_a_success(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rowtime.cli import run
+    from rowtime.cli import running
 
     @contextmanager
     def interrupted() -> Iterator[threading.Event]:
@@ -198,8 +198,8 @@ def test_an_interrupt_during_a_retry_is_not_a_success(monkeypatch: pytest.Monkey
         stop.set()
         yield stop
 
-    monkeypatch.setattr(run, "_interruptible", interrupted)
+    monkeypatch.setattr(running, "_interruptible", interrupted)
     query = SimpleNamespace(stop=lambda: None, exception=None, failing=failure("R501"))
     with pytest.raises(rt.Failure, match="R501"):
-        run._await(query)
-    run._await(SimpleNamespace(stop=lambda: None, exception=None, failing=None))
+        running._await(query)
+    running._await(SimpleNamespace(stop=lambda: None, exception=None, failing=None))

@@ -5,13 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 NOISE = "WARNING: Using incubator modules: jdk.incubator.vector"
 HADOOP = "26/01/01 00:00:00 WARN NativeCodeLoader: Unable to load native-hadoop library for your platform"
 REAL = "OpenJDK 64-Bit Server VM warning: no space left"
-CODE = """import os, subprocess, sys, time
-from rowtime.runtime.start_noise import quiet_start
+CODE = """import subprocess, sys, time
+from rowtime.runtime.start_noise import StartNoise
 jvm = '''import sys, time
 for line in sys.argv[1:]:
     print(line, file=sys.stderr, flush=True)
@@ -21,25 +19,33 @@ sys.stderr.flush()
 sys.stdin.readline()
 print("line", file=sys.stderr, flush=True)
 print(sys.argv[1], file=sys.stderr, flush=True)'''
-try:
-    with quiet_start():
-        child = subprocess.Popen([sys.executable, "-c", jvm, *sys.argv[2:]], stdin=subprocess.PIPE)
-        time.sleep(1)
-        if sys.argv[1] == "fails":
-            raise ZeroDivisionError
-except ZeroDivisionError:
-    pass
+noise = StartNoise(early=sys.argv[1] != "starts")
+child = subprocess.Popen([sys.executable, "-c", jvm, *sys.argv[2:]], stdin=subprocess.PIPE, stderr=noise.pipe)
+noise.passed()
+time.sleep(1)
+print("ours", file=sys.stderr, flush=True)
+if sys.argv[1] == "is never awaited":
+    sys.exit()
+noise.awaited()
+noise.ended(started=sys.argv[1] == "starts")
 child.communicate(b"\\n")
-time.sleep(0.3)
-print("ours", file=sys.stderr)"""
+time.sleep(0.3)"""
 
 
-@pytest.mark.parametrize("ends", ["starts", "fails"])
-def test_noise_is_hidden_unless_the_start_fails(ends: str) -> None:
+def standard_error(ends: str) -> list[str]:
     command = [sys.executable, "-c", CODE, ends, NOISE, REAL, HADOOP]
-    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stderr.splitlines()
-    later = ["half a line", NOISE, "ours"]
-    if ends == "starts":
-        assert found == [REAL, *later], "once Spark runs, nothing is left out"
-    else:
-        assert sorted(found) == sorted([REAL, NOISE, HADOOP, *later])
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stderr.splitlines()
+
+
+def test_noise_is_hidden_if_spark_starts() -> None:
+    assert standard_error("starts") == [REAL, "ours", "half a line", NOISE], "once Spark runs, nothing is left out"
+
+
+def test_nothing_is_hidden_if_spark_does_not_start() -> None:
+    first, real, *others = standard_error("fails")
+    assert (first, real) == ("ours", REAL), "nothing is shown until somebody waits for Spark"
+    assert sorted(others) == sorted([NOISE, HADOOP, "half a line", NOISE])
+
+
+def test_nothing_of_a_start_is_shown_that_nobody_waits_for() -> None:
+    assert standard_error("is never awaited") == ["ours"]

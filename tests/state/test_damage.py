@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.cli.run import _traceback_kept
+from rowtime.cli.running import _traceback_kept
 from rowtime.core.checksums import checksum
 from rowtime.operators.contract.state import Route, Segment
 from rowtime.plan.stored import StoredPlan

@@ -50,9 +50,7 @@ class Sessions:
 
         if self.given is None:
             conf = _with(self.conf, settings_for([place, home.path, *read_in_stores(program)]))
-            jars = [*_jars(program), *filter(None, self.conf.get("spark.jars", "").split(","))]
-            conf.pop("spark.jars", None)
-            spark = derive(new_spark(jars, conf=conf))
+            spark = derive(new_spark(_jars(program), conf=conf))
         else:
             spark = derive(self.given)
             take_functions(self.given, spark)

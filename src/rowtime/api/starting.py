@@ -12,6 +12,9 @@ from rowtime.plan.upgrade import upgrade_of
 from rowtime.runtime.claims import let_leave
 from rowtime.runtime.engine import Engine
 from rowtime.runtime.first_start import FirstStart
+from rowtime.runtime.function_pins import check, keep
+from rowtime.runtime.schema_checks import schema_problems
+from rowtime.runtime.session import active
 from rowtime.runtime.sources.contract import Limits
 from rowtime.runtime.upgrades import check_delivered, holding
 from rowtime.state.checkpoint import Checkpoint
@@ -38,8 +41,6 @@ def started(pipeline: Pipeline, start: Start, renewed: Collection[str] = ()) -> 
     """Return an engine that has opened the checkpoint; ``renewed``: functions that are meant to have changed."""
     program, place = start.program, start.place
     check_plan(place, program)  # first of all: where it is refused, nothing is written
-    from rowtime.runtime.session import active  # noqa: PLC0415 - only a run needs Spark
-
     spark = pipeline.session(_with_all_pumps(pipeline, start), place.folder)
     with active(spark):
         return _acquired(pipeline, spark, start, check_with_spark(pipeline, program, place, spark, renewed))
@@ -60,8 +61,6 @@ def check_with_spark(
     pipeline: Pipeline, program: Program, place: Checkpoint, spark: SparkSession, renewed: Collection[str] = ()
 ) -> Mapping[str, Any] | None:
     """Return what to store of the functions of a program; raises ``Refused`` for problems that only Spark finds."""
-    from rowtime.runtime.function_pins import check  # noqa: PLC0415 - only a run needs Spark
-
     if problems := pipeline.check_types(program, spark) or _check_schemas(pipeline, program, place, spark):
         raise Refused(*problems)
     return check(place, pipeline.prints(program, spark), renewed)
@@ -69,8 +68,6 @@ def check_with_spark(
 
 def _check_schemas(pipeline: Pipeline, program: Program, place: Checkpoint, spark: SparkSession) -> list[Problem]:
     """Return the mismatches with registry schemas at a first start; later schemas may have other fields."""
-    from rowtime.runtime.schema_checks import schema_problems  # noqa: PLC0415 - only a run needs Spark
-
     has_begun = place.journal.last() is not None
     return [] if has_begun else schema_problems(program, pipeline.home.path, spark)
 
@@ -87,8 +84,6 @@ def _with_all_pumps(pipeline: Pipeline, start: Start) -> Program:
 
 
 def _acquired(pipeline: Pipeline, spark: SparkSession, start: Start, pinned: Mapping[str, Any] | None) -> Engine:
-    from rowtime.runtime.function_pins import keep  # noqa: PLC0415 - only a run needs Spark
-
     place, engine = start.place, None
     place.acquire()
     place.announce(spark.sparkContext.uiWebUrl)

@@ -2,67 +2,84 @@
 
 from __future__ import annotations
 
+import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from rowtime import __version__
-from rowtime.cli.alter import alter
-from rowtime.cli.bound import bound
-from rowtime.cli.check import check
-from rowtime.cli.doctor import doctor
-from rowtime.cli.explain import explain
-from rowtime.cli.init import init
-from rowtime.cli.insert import insert
-from rowtime.cli.migrate import migrate
+from rowtime.cli.options import OWN_PROCESS
 from rowtime.cli.outcome import guarded
-from rowtime.cli.run import run
-from rowtime.cli.status import status
-from rowtime.cli.streams import streams
-from rowtime.cli.top import top
-from rowtime.cli.trace import trace
-from rowtime.cli.transcripts import test
-from rowtime.cli.ui import ui
-from rowtime.cli.upkeep import optimize, readmit, skip
-from rowtime.cli.verify import verify
-from rowtime.cli.warm import warm
 from rowtime.core.store_settings import CONFIG, FILE, configured
 
-COMMANDS = (
-    run,
-    check,
-    explain,
-    status,
-    insert,
-    bound,
-    alter,
-    readmit,
-    skip,
-    optimize,
-    trace,
-    verify,
-    migrate,
-    ui,
-    top,
-    streams,
-    test,
-    init,
-    doctor,
-    warm,
+COMMANDS: Final = (
+    "run",
+    "check",
+    "explain",
+    "status",
+    "insert",
+    "bound",
+    "alter",
+    "readmit",
+    "skip",
+    "optimize",
+    "trace",
+    "verify",
+    "migrate",
+    "ui",
+    "top",
+    "streams",
+    "test",
+    "init",
+    "doctor",
+    "warm",
 )
+_MODULES: Final = {"readmit": "upkeep", "skip": "upkeep", "optimize": "upkeep", "test": "transcripts"}
+"""The modules of commands whose names differ."""
+_STYLE: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
+
+
+class _OnDemand(Mapping[str, Any]):
+    """The commands by name; the module of a command is imported when it is first used."""
+
+    def __init__(self) -> None:
+        self._commands: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in COMMANDS:
+            raise KeyError(name)
+        if name not in self._commands:
+            module = importlib.import_module(f"rowtime.cli.{_MODULES.get(name, name)}")
+            alone = typer.Typer(**_STYLE)
+            alone.command(name)(guarded(getattr(module, name)))
+            self._commands[name] = typer.main.get_command(alone)
+        return self._commands[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class _Commands(TyperGroup):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _OnDemand()  # type: ignore[assignment]  # no command is added later
+
 
 app = typer.Typer(
     name="rowtime",
+    cls=_Commands,
     help="Event-time streaming SQL on Apache Spark.",
     epilog="Exit status: 0 success, 1 input refused, 2 wrong usage, 3 failure while running.",
-    add_completion=False,
     no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    **_STYLE,
 )
 
 
@@ -107,10 +124,6 @@ def _look() -> None:
     configured()
 
 
-for _command in COMMANDS:
-    app.command()(guarded(_command))
-
-
 def main() -> None:
     """The console entry point."""
-    app()
+    app(obj=OWN_PROCESS)

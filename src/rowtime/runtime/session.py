@@ -8,7 +8,7 @@ passed on either: a row means the same in every session.
 from __future__ import annotations
 
 import os
-import sys
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,8 +17,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from rowtime.core.errors import refuse
-from rowtime.runtime import class_archive, java
-from rowtime.runtime.start_noise import quiet_start
+from rowtime.runtime import class_archive
+from rowtime.runtime.early_start import EarlyStart
+from rowtime.runtime.jars import foreseen
+from rowtime.runtime.spark_start import SparkStart
+
+_RUNS = re.compile(r"\binsert\b", re.IGNORECASE)
+"""Occurs in every script that reads or writes rows."""
 
 _CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -69,20 +74,28 @@ def new_spark(
     jars: Sequence[str] = (), master: str | None = None, conf: Mapping[str, str] | None = None
 ) -> SparkSession:
     """Return a local session for a process without one, as quiet as Spark gets. Raises R510 without Java."""
-    # By default Spark's workers run the `python3` of the PATH.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("rowtime")
-    if master or ("SPARK_REMOTE" not in os.environ and "MASTER" not in os.environ):
-        builder = builder.master(master or "local[*]")
-    with java.available(), quiet_start():
-        for key, value in settings_for(master or os.environ.get("MASTER", "local[*]"), jars, conf or {}).items():
-            builder = builder.config(key, value)
-        return builder.getOrCreate()
+    settings = _application(jars, master, conf or {})
+    return EarlyStart.taken(settings) or SparkStart(settings).session()
+
+
+def start_early(text: str, conf: Mapping[str, str]) -> None:
+    """Let a thread create the session that `new_spark` is to return, if the words of a script foretell its settings."""
+    if _RUNS.search(text) is not None and (jars := foreseen(text)) is not None:
+        EarlyStart.begin(_application(jars, None, conf))
+
+
+def _application(jars: Sequence[str], master: str | None, conf: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings with the name of the application, and the master unless Spark is started elsewhere."""
+    local = master or ("SPARK_REMOTE" not in os.environ and "MASTER" not in os.environ)
+    return {
+        "spark.app.name": "rowtime",
+        **({"spark.master": master or "local[*]"} if local else {}),
+        **settings_for(master or os.environ.get("MASTER", "local[*]"), jars, conf),
+    }
 
 
 def settings_for(master: str, jars: Sequence[str], conf: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a session; a local one uses only this machine's own address.
+    """Return the settings of a session; a local one uses only this machine's own address. Jars are added to ``conf``.
 
     ``MASTER`` is set by ``spark-submit``; it also sets memory and address of its driver, which stay.
     """
@@ -95,6 +108,7 @@ def settings_for(master: str, jars: Sequence[str], conf: Mapping[str, str]) -> d
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
         }
+    jars = [*jars, *filter(None, conf.get("spark.jars", "").split(","))]
     return {
         "spark.ui.showConsoleProgress": "false",
         # Otherwise each function of a column looks for the user's line, which is rowtime's, and imports IPython for it.
@@ -104,8 +118,8 @@ def settings_for(master: str, jars: Sequence[str], conf: Mapping[str, str]) -> d
             [f'-Dlog4j2.configurationFile="file:{quiet}"', *class_archive.options()]
         ),
         **wanted,
-        **({"spark.jars": ",".join(jars)} if jars else {}),
         **conf,
+        **({"spark.jars": ",".join(jars)} if jars else {}),
     }
 
 

@@ -1,19 +1,17 @@
 """Hides the lines that Java and Spark write to standard error at each start, which are of no use to users.
 
-The JVM inherits file descriptor 2, so it gets a pipe instead, and a thread copies its other end to the original. Once
-Spark has started, everything is copied. If it does not start, nothing is hidden.
+The JVM gets a pipe as its standard error, and a thread copies its other end to that of this process. Once Spark has
+started, everything is copied. If it does not start, nothing is hidden. If nobody waits for Spark yet, everything is
+held back.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from threading import Lock, Thread
 from typing import Final
-
-from pyspark import SparkContext
 
 STDERR: Final = 2
 NOISE: Final = re.compile(
@@ -25,42 +23,34 @@ NOISE: Final = re.compile(
 )
 
 
-@contextmanager
-def quiet_start() -> Iterator[None]:
-    """Start the JVM inside this; does nothing if there is one, or no standard error."""
-    if SparkContext._gateway is not None:  # noqa: SLF001 - PySpark has no public way
-        yield
-        return
-    try:
-        out = os.dup(STDERR)
-    except OSError:
-        yield
-        return
-    filtered = _Filter(out)
-    try:
-        yield
-    except BaseException:
-        filtered.ended(started=False)
-        raise
-    else:
-        filtered.ended(started=True)
+class StartNoise:
+    """What the JVM writes to its standard error, the writing end ``pipe`` of a pipe; ``early``: nobody waits yet.
 
+    Raises ``OSError`` if this process has no standard error.
+    """
 
-class _Filter:
-    """A pipe in the place of standard error; ``out``: a copy of the original descriptor."""
-
-    def __init__(self, out: int) -> None:
-        self._out, self._starting, self._turn = out, True, Lock()
+    def __init__(self, *, early: bool = False) -> None:
+        self._out = os.dup(STDERR)
+        self._early, self._starting, self._turn = early, True, Lock()
         self._held: list[bytes] = []
         self._rest = b""
-        self._pipe, end = os.pipe()
-        os.dup2(end, STDERR)
-        os.close(end)
+        self._from, self.pipe = os.pipe()
         Thread(target=self._copy, name="rowtime-stderr", daemon=True).start()
 
+    def passed(self) -> None:
+        """Close this process's end of the pipe: the JVM has it."""
+        os.close(self.pipe)
+
+    def awaited(self) -> None:
+        """Show what is not noise from now on: somebody waits for Spark."""
+        with self._turn:
+            self._early = False
+            lines, self._held = self._held, []
+            self._show(lines)
+
     def ended(self, *, started: bool) -> None:
-        """Restore standard error; the JVM keeps the pipe."""
-        os.dup2(self._out, STDERR)
+        """Show everything from now on; the noise until now only if Spark has not started."""
+        self.awaited()
         with self._turn:
             self._starting = False
             self._write(b"".join([*(() if started else self._held), self._rest]))
@@ -68,10 +58,10 @@ class _Filter:
 
     def _copy(self) -> None:
         with suppress(OSError):
-            while data := os.read(self._pipe, 1 << 16):
+            while data := os.read(self._from, 1 << 16):
                 with self._turn:
                     self._take(data)
-        os.close(self._pipe)
+        os.close(self._from)
 
     def _take(self, data: bytes) -> None:
         if not self._starting:
@@ -80,8 +70,11 @@ class _Filter:
         *lines, self._rest = (self._rest + data).splitlines(keepends=True) or [b""]
         if self._rest.endswith(b"\n"):
             lines, self._rest = [*lines, self._rest], b""
+        self._show(lines)
+
+    def _show(self, lines: list[bytes]) -> None:
         for line in lines:
-            if NOISE.fullmatch(line.strip()):
+            if self._early or NOISE.fullmatch(line.strip()):
                 self._held.append(line)
             else:
                 self._write(line)
