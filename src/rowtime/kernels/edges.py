@@ -64,7 +64,7 @@ def _grouped(key: Ints, positions: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     low = (np.uint64(1) << bits) - np.uint64(1)
     width = max(1, int(key.max(initial=0)).bit_length())
     exact = width + int(bits) <= _WIDTH
-    numbers = key.astype(np.uint64)
+    numbers = key.astype(np.uint64)  # a copy
     if exact:
         numbers <<= np.uint64(64 - width)
     else:
@@ -129,5 +129,7 @@ def _key(numbers: Sequence[Ints]) -> Ints:
         if most * size > _MOST:
             key = together([key, np.zeros_like(key)])
             most = int(key.max(initial=0)) + 1
-        key, most = key * size + codes, most * size
+        key = key * size
+        key += codes
+        most *= size
     return key

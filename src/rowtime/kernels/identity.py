@@ -51,6 +51,41 @@ def together(parts: Sequence[Ints]) -> Ints:
     return joint
 
 
+def summed(columns: Sequence[pa.ChunkedArray], weights: Ints) -> tuple[Ints, Ints]:
+    """Return the first place of each combination of values whose weights do not cancel out, and their sums."""
+    arrays = [column.combine_chunks() for column in columns if only_value(column) is None]
+    if len(arrays) == 1 and pa.types.is_integer(arrays[0].type) and not arrays[0].null_count:
+        joint = arrays[0].to_numpy()
+    else:
+        joint = together([*map(compact, arrays), np.zeros(len(weights), np.int64)])
+    _, first, of = np.unique(joint, return_index=True, return_inverse=True)
+    sums = np.zeros(len(first), np.int64)
+    np.add.at(sums, of, weights)
+    left = np.flatnonzero(sums)
+    return first[left], sums[left]
+
+
+def only_value(column: pa.ChunkedArray) -> Any:
+    """Return the value that all rows have, if they have one; this takes a tenth of the time of counting values."""
+    value = column[0] if len(column) and not column.null_count else None
+    if value is None or value != column[-1]:
+        return None
+    return value.as_py() if all(_is_everywhere(value, chunk) for chunk in column.chunks) else None
+
+
+def _is_everywhere(value: pa.Scalar, values: pa.Array) -> bool:
+    """Return True if all of some values equal one; texts of one length are compared at once, as bytes."""
+    if not pa.types.is_string(values.type) or not len(values):
+        return pc.all(pc.equal(values, value)).as_py() is not False
+    _, ends, texts = values.buffers()
+    at = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1]
+    length = int(at[1] - at[0])
+    if values[0] != value or not (at[1:] - at[:-1] == length).all():
+        return False
+    repeated = np.frombuffer(texts, np.uint8)[at[0] : at[-1]] if length else np.zeros(0, np.uint8)
+    return bool((repeated[length:] == repeated[: len(repeated) - length]).all())
+
+
 def plain(column: pa.Array) -> pa.Array:
     """Return the same values with the same bits for values that Spark considers equal."""
     if not pa.types.is_floating(column.type):

@@ -82,17 +82,28 @@ def rows_for(table: pa.Table, route: Route) -> Chosen:
 
     A few rows that are not copied would keep all others in memory.
     """
-    marks = chosen_by(table[ROUTE], route)
-    places = np.flatnonzero(marks.to_numpy())
+    routes = table[ROUTE]
     table = table.select(list(dict.fromkeys((*route.columns.values(), route.time))))
+    together = _together(routes.to_numpy(), route)
+    places = np.flatnonzero(chosen_by(routes, route).to_numpy()) if together is None else together
     if not len(places):
         return Chosen(table.slice(0, 0))
     first, count = int(places[0]), int(places[-1] - places[0]) + 1
     if count == len(places) >= table.num_rows / 2:
         return Chosen(table.slice(first, count))
+    places = np.arange(places.start, places.stop) if isinstance(places, range) else places
     if len(places) > SMALL:
         return Chosen(table, places)
-    return Chosen(table.slice(first, count).filter(marks.slice(first, count)))
+    marks = np.zeros(count, bool)
+    marks[places - first] = True
+    return Chosen(table.slice(first, count).filter(pa.array(marks)))
+
+
+def _together(routes: np.ndarray, route: Route) -> range | None:
+    """Return where the rows of a route are, if the routes of all rows ascend: then they follow each other."""
+    if route.more or (routes[1:] < routes[:-1]).any():
+        return None
+    return range(*np.searchsorted(routes, np.array([route.key, route.key + 1], routes.dtype)).tolist())
 
 
 def chosen_by(routes: pa.Array | pa.ChunkedArray, route: Route) -> pa.Array | pa.ChunkedArray:

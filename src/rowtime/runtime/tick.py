@@ -190,7 +190,8 @@ class RunningTick:
         if isinstance(rows, pa.Table):  # a tick may write several of these, in order
             stem += f"-{sum(path.startswith(stem) for path in self._written):05d}"
         passing = {name for name in routes if f"/{name}" in _PASSING}
-        form, held = (STATE, passing) if self.adopted_as(node) is None else (PARQUET, set())
+        adopted = bool(passing) and self.adopted_as(node) is not None  # the files are a sink's
+        form, held = (PARQUET, set()) if adopted else (STATE, passing)
         written, tables = write_routes(rows, self.folder, stem, routes, count, form, held)
         self._tables.update(tables)
         if self.local:  # the next tick reads them at once if they are few

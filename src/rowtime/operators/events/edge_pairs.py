@@ -31,10 +31,9 @@ from rowtime.core.threads import per_column
 from rowtime.core.time import END
 from rowtime.frames.kinds import DECIMAL, PLAIN
 from rowtime.frames.local import LocalFrame, is_local
-from rowtime.frames.tables import only_value
 from rowtime.kernels.edges import paired
 from rowtime.kernels.events import START_EDGE, STOP_EDGE
-from rowtime.kernels.identity import compact
+from rowtime.kernels.identity import compact, only_value
 from rowtime.kernels.large import taken
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.collations import grouped_as_they_are

@@ -8,7 +8,7 @@ oldest open event).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
@@ -31,12 +31,13 @@ from rowtime.core.columns import (
     WEIGHT,
     WRITER,
 )
+from rowtime.core.threads import per_column
 from rowtime.core.time import END, shift
 from rowtime.frames.local import is_local
 from rowtime.operators.contract import EDGES, Column, DataFrame, Delta, Link, Origin, Shape, Tick, Unary, UpTo
 from rowtime.operators.contract.state import Route, Segment, StateNote
 from rowtime.operators.contract.texts import passed
-from rowtime.operators.events.emit_tables import MOST, as_rows, in_utc, peeked, together
+from rowtime.operators.events.emit_tables import MOST, as_rows, in_utc, left_over, peeked, together
 from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, instant, netted
 from rowtime.sql.generate import quoted
 
@@ -156,9 +157,7 @@ class EmitLifetimes(Unary):
         ``None`` if the driver does not have the rows, or has to combine them.
         """
         adopted, retracts = tick.adopted_as(self), self.input.emits().retracts
-        # Open events that are retracted are combined when kept rows are merged, and at the end of the stream.
-        apart = retracts == "none" or (retracts == "open" and span[1] < END)
-        if adopted is None or self.form != "INTERVALS" or self.fully or not apart:
+        if adopted is None or self.form != "INTERVALS" or self.fully or retracts == "any":
             return None
         most = MOST - kept.count(*span)
         new = None if delta.rows is None else self._events_here(delta, count, most)
@@ -167,14 +166,29 @@ class EmitLifetimes(Unary):
         whole = together(new, kept.tables(*span), span)
         if whole is None:
             return ()
-        over = pc.less_equal(whole[DUE], span[1])
-        kept.put(whole.filter(pc.invert(over)))
+        # Open events that are retracted are combined when kept rows are merged, and at the end of the stream.
+        at_end = retracts == "open" and span[1] >= END
+        left = left_over(whole, EMITTED_END, self._identity) if at_end else None
+        if at_end and left is None:
+            return None
+        over = pc.less_equal(whole[DUE], span[1]) if left is None else pa.array(left)
         shown = self._shown
         columns = {name: shown.get(own, own) for name, own in adopted.items()}
-        rows = as_rows(whole.filter(over), START, EMITTED_END, shown)
-        if not rows.num_rows:
+        works: list[Callable[[], pa.Table | None]] = [
+            lambda: as_rows(whole.filter(over), START, EMITTED_END, shown),
+            lambda: None if at_end else self._keep(kept, whole.filter(pc.invert(over))),
+        ]
+        rows = per_column(lambda work: work(), works, whole.num_rows)[0]
+        if rows is None or not rows.num_rows:
             return ()
         return tick.write(self, rows, {"complete": Route(0, columns, DUE)}, rows.num_rows)["complete"]
+
+    @staticmethod
+    def _keep(kept: WeightedLog, rest: pa.Table) -> None:
+        """Keep rows; those without an end in files of their own, as the other files can go when their events end."""
+        endless = pc.greater_equal(rest[DUE], END)
+        kept.put(rest.filter(pc.invert(endless)))
+        kept.put(rest.filter(endless))
 
     def _events_here(self, delta: Delta, count: int | None, most: int) -> pa.Table | None:
         """Return the new intervals if the driver has, or can read, at most so many of them; otherwise ``None``."""

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from rowtime.core.columns import CHANGED_BY, DUE, POSITION, ROWTIME, STOP, WEIGHT, WRITER
 from rowtime.core.time import END, MAX_MICROS
+from rowtime.kernels.identity import summed
 from rowtime.operators.contract.peek import Peek
 
 MOST = 1_000_000  # rows of a tick, including kept ones
@@ -48,6 +49,31 @@ def together(new: pa.Table | None, kept: Sequence[pa.Table], span: tuple[int, in
         tables.append(table.filter(due))
     columns = tables[0].column_names if tables else []
     return pa.concat_tables([table.select(columns) for table in tables]) if tables else None
+
+
+def left_over(table: pa.Table, end: str, identity: Sequence[str]) -> np.ndarray | None:
+    """Return which events do not cancel out; only those without an end can, which are compared in ``identity``.
+
+    ``None`` if the driver does not compare some of these columns as Spark does, or an event is left several times.
+    """
+    open_ones = np.flatnonzero(table[end].to_numpy() >= END)
+    left = np.ones(table.num_rows, bool)
+    if not len(open_ones):
+        return left
+    some = table.select([*dict.fromkeys([*identity, WEIGHT])]).take(pa.array(open_ones))
+    if not all(map(_is_exact, some.schema.types)):
+        return None
+    weights = some[WEIGHT].to_numpy()
+    places, sums = summed([some[name] for name in identity], weights)
+    left[open_ones] = False
+    left[open_ones[places]] = True
+    return left if (sums == weights[places]).all() else None
+
+
+def _is_exact(kind: pa.DataType) -> bool:
+    """Return True for a type whose values have one form each."""
+    tests = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_string, pa.types.is_decimal, pa.types.is_temporal)
+    return any(test(kind) for test in tests)
 
 
 def as_rows(table: pa.Table, start: str, end: str, shown: Mapping[str, str]) -> pa.Table:

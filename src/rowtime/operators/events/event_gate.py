@@ -54,7 +54,7 @@ from rowtime.operators.events.edge_pairs import COMPLETE, OPEN, UNMATCHED, chang
 from rowtime.operators.events.met_bounds import steps_of, with_met
 from rowtime.operators.rows.by_writer import by_writer
 from rowtime.operators.rows.calendar import in_calendar, in_micros
-from rowtime.operators.rows.lifetimes import EVENT, WeightedLog, both, instant, netted, routed
+from rowtime.operators.rows.lifetimes import EVENT, WeightedLog, both, instant, netted_by, routed
 from rowtime.operators.streams.raises import raised
 
 
@@ -232,10 +232,10 @@ class EventGate:
         columns = [*self._columns(), WRITER, POSITION, EDGE_KIND, AS_GIVEN, START, STOP, MET]
         edges = rows if self.shape.kind == "EDGE" else rows.where(f"{EDGE_KIND} IN ({START_EDGE}, {STOP_EDGE})")
         new = edges.selectExpr(*columns, f"1 AS {NEW_EDGE}")
-        kept = open_ones.between(BEGINNING, END)
+        kept = open_ones.all_rows()
         every = new
         if kept is not None:
-            old = netted(kept, state).selectExpr(
+            old = netted_by(kept, [WRITER, STARTED_AT], state).selectExpr(
                 *self._columns(),
                 WRITER,
                 f"{STARTED_AT} AS {POSITION}",
@@ -308,6 +308,8 @@ def _together(judged: Mapping[str, Judged]) -> pa.Table:
 
 def _all(arrays: Iterable[np.ndarray]) -> np.ndarray:
     parts = [*arrays]
+    if len(parts) == 1:
+        return parts[0]
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 

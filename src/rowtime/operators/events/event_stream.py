@@ -130,18 +130,16 @@ class EventStream(Stream):
             return None
         starts, *stops = (times for times in read if times is not None)
         start = starts["t"].fill_null(BEGINNING)
+        count = len(start)
         if self.shape.kind == "POINT":
-            kind, end = pa.repeat(POINT_ROW, len(start)), pc.add(start, 1)
+            kinds, end = np.full(count, POINT_ROW, np.int32), pc.add(start, 1)
         else:
             end = stops[0]["t"].fill_null(END)
-            kind = pa.repeat(INTERVAL, len(end))
-            if self.shape.kind == "EDGE":
-                kind = pc.if_else(stops[0]["t"].is_null(), *(pa.scalar(n, pa.int32()) for n in (START_EDGE, STOP_EDGE)))
-        none = {"bad": pa.array(np.zeros(len(start), bool)), "b": pa.nulls(len(start), pa.int64())}
+            kinds_by = [STOP_EDGE, START_EDGE] if self.shape.kind == "EDGE" else [INTERVAL, INTERVAL]
+            kinds = np.array(kinds_by, np.int32)[stops[0]["t"].is_null().to_numpy().view(np.uint8)]
+        none = {"bad": pa.repeat(pa.scalar(value=False), count), "b": pa.nulls(count, pa.int64())}
         writers = starts[WRITER].cast(pa.string())
-        return pa.table(
-            {WRITER: writers, POSITION: starts[POSITION], "k": kind.cast(pa.int32()), "s": start, "e": end, **none}
-        )
+        return pa.table({WRITER: writers, POSITION: starts[POSITION], "k": kinds, "s": start, "e": end, **none})
 
 
 def _accepted(rows: pa.Table, wanted: Mapping[str, str], judged: Mapping[str, Judged]) -> Iterable[pa.Table]:

@@ -10,8 +10,8 @@ import pyarrow as pa
 from rowtime.core.columns import MET, POSITION, WRITER
 from rowtime.core.time import BEGINNING
 from rowtime.frames.local import is_local
-from rowtime.frames.tables import only_value
 from rowtime.kernels.events import Judgement
+from rowtime.kernels.identity import only_value
 from rowtime.kernels.timeline import values_at
 from rowtime.operators.contract import DataFrame, passed, quoted
 from rowtime.operators.rows.by_writer import FEW, joined

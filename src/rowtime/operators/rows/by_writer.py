@@ -10,7 +10,7 @@ import pyarrow as pa
 from rowtime.core.columns import POSITION, WRITER
 from rowtime.frames.local import LocalFrame, is_local
 from rowtime.frames.local import joined as joined_rows
-from rowtime.frames.tables import only_value
+from rowtime.kernels.identity import only_value
 from rowtime.operators.contract import DataFrame, passed
 from rowtime.operators.contract import functions as F
 from rowtime.sql.generate import literal

@@ -28,7 +28,9 @@ from rowtime.core.columns import (
     WRITER,
 )
 from rowtime.core.errors import Failure, Problem
-from rowtime.core.time import END, MAX_MICROS
+from rowtime.core.time import BEGINNING, END, MAX_MICROS
+from rowtime.frames.local import is_local
+from rowtime.kernels.identity import summed
 from rowtime.operators.contract import DataFrame, Delta, Operator, Shape, Tick, UpTo, passed, quoted
 from rowtime.operators.contract.state import Kept, Route, Segment, rows_in
 from rowtime.operators.rows.collations import grouped_as_they_are, in_bytes
@@ -72,6 +74,15 @@ def netted(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     sums = [f"sum({WEIGHT}) AS {WEIGHT}", *others]
     sums_of_rows = grouped_as_they_are(rows, [*map(quoted, columns)], sums).where(f"{WEIGHT} <> 0")
     return sums_of_rows.withColumns(back) if back else sums_of_rows
+
+
+def netted_by(rows: DataFrame, key: Sequence[str], columns: Sequence[str]) -> DataFrame:
+    """Do the same for rows that are equal in all ``columns`` if they are in ``key``: whole numbers, or texts."""
+    if not is_local(rows):
+        return netted(rows, columns)
+    places, sums = summed([rows.column(name) for name in key], rows.column(WEIGHT).to_numpy())
+    rest = rows.taken(places).with_column(WEIGHT, "bigint", pa.array(sums))
+    return rest.select(*map(quoted, columns), WEIGHT)
 
 
 def due(end: str) -> str:
@@ -136,6 +147,11 @@ class WeightedLog:
             return None
         lower = f"{DUE} > {passed(low, DUE)}"
         return self.segments.read(segments).where(lower if high >= END else f"{lower} AND {DUE} <= {passed(high, DUE)}")
+
+    def all_rows(self) -> DataFrame | None:
+        """Return all kept rows."""
+        segments = self.segments.overlapping(BEGINNING, END)
+        return self.segments.read(segments) if segments else None
 
     def tables(self, low: int, high: int) -> Sequence[pa.Table]:
         """Return the same on the driver, with rows of the same files that are due at other times."""
