@@ -171,7 +171,7 @@ def measure(engines: Engines, *, short: bool, query: Query, shape: str = "interv
 def run_rowtime(
     engines: Engines, query: Query, given: dict[str, Intervals], shape: str
 ) -> tuple[float, list[float], Path]:
-    place = engines.fresh("lifetimes")
+    place = engines.fresh(f"lifetimes-{shape}")
     sources = {name: _shaped(one, shape).folder() for name, one in given.items()}
     text = "".join(STREAM.format(name=name, shape=SHAPES[shape], folder=at) for name, at in sources.items())
     text += PUMP.format(columns=query.columns, names=query.names, query=query.sql, output=place / "out")

@@ -168,7 +168,7 @@ class EmitLifetimes(Unary):
             return ()
         # Open events that are retracted are combined when kept rows are merged, and at the end of the stream.
         at_end = retracts == "open" and span[1] >= END
-        left = left_over(whole, EMITTED_END, self._identity) if at_end else None
+        left = left_over(whole, EMITTED_END, [POSITION, *self._identity]) if at_end else None
         if at_end and left is None:
             return None
         over = pc.less_equal(whole[DUE], span[1]) if left is None else pa.array(left)
