@@ -197,6 +197,23 @@ def test_settings_and_jars_of_spark_reach_the_session_that_a_run_makes(
     assert done.stdout.splitlines()[-1] == "mine 600m True"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "ui"), [([], None), (["--ui"], "true"), (["--ui", "--conf", "spark.ui.enabled=false"], "false")]
+)
+def test_the_console_turns_on_the_ui_of_spark_to_which_it_links(
+    rowtime: Callable[..., Result],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    ui: str | None,
+) -> None:
+    (tmp_path / "run.sql").write_text(TO_FILES)
+    found: list[dict[str, str]] = []
+    monkeypatch.setattr("rowtime.cli.running.run_script", lambda *of, **_: found.append(of[5]))
+    assert rowtime("run", "run.sql", *arguments).exit_code == 0
+    assert found[0].get("spark.ui.enabled") == ui
+
+
 def test_an_invalid_spark_setting_is_a_usage_error(rowtime: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "run.sql").write_text(TO_FILES)
     for wrong, said in {"spark.app.name": "KEY=VALUE", "app.name=mine": "not a setting of Spark"}.items():

@@ -95,6 +95,12 @@ def test_only_a_local_session_is_bound_to_this_machine(monkeypatch: pytest.Monke
     monkeypatch.delenv("SPARK_LOCAL_IP")
 
 
+def test_only_a_local_session_of_rowtime_has_no_ui_unless_it_is_asked_for() -> None:
+    asked = {"spark.ui.enabled": "true"}
+    found = [settings_for(master, [], conf) for master in ("local[2]", "spark://m:7077") for conf in ({}, asked)]
+    assert [settings.get("spark.ui.enabled") for settings in found] == ["false", "true", None, "true"]
+
+
 def test_a_session_of_spark_connect_is_refused() -> None:
     remote = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(Refused) as refused:

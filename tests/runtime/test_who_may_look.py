@@ -29,7 +29,7 @@ LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F", "0000000000000000000
 SERVED = """
 import sys
 from rowtime.runtime.session import new_spark
-spark = new_spark(master="local[1]")
+spark = new_spark(master="local[1]", conf={"spark.ui.enabled": "true"})
 spark.range(1).rdd.map(str).collect()
 print(spark.sparkContext.uiWebUrl, flush=True)
 sys.stdin.read()

@@ -112,6 +112,8 @@ def run(
     if metrics_port is not None:
         how["metrics"] = f"{metrics_host}:{metrics_port}"
     settings_of_spark = spark_conf(conf, jars, packages)
+    if console:  # its page has a link to that of Spark
+        settings_of_spark = {"spark.ui.enabled": "true", **settings_of_spark}
     with LogTo(log_level, as_json=log_json) as log:
         script, name, values = script_text(file), Path(file).stem, variables(settings)
         how["renewed"] = renewed or ()

@@ -107,6 +107,8 @@ def settings_for(master: str, jars: Sequence[str], conf: Mapping[str, str]) -> d
             "spark.driver.memory": os.environ.get("ROWTIME_DRIVER_MEMORY", "4g"),
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            # It takes a tenth of the start, and few ticks have jobs that it could show.
+            "spark.ui.enabled": "false",
         }
     jars = [*jars, *filter(None, conf.get("spark.jars", "").split(","))]
     return {
