@@ -216,7 +216,7 @@ def test_the_console_turns_on_the_ui_of_spark_to_which_it_links(
 
 def test_an_invalid_spark_setting_is_a_usage_error(rowtime: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "run.sql").write_text(TO_FILES)
-    for wrong, said in {"spark.app.name": "KEY=VALUE", "app.name=mine": "not a setting of Spark"}.items():
+    for wrong, said in {"spark.app.name": "KEY=VALUE", "app.name=mine": "not a Spark setting"}.items():
         for command in (["run"], ["check", "--spark"]):
             result = rowtime(*command, "run.sql", "--conf", wrong)
             assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
