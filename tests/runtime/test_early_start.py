@@ -62,9 +62,10 @@ def test_a_session_with_other_settings_is_another_in_a_java_of_its_own() -> None
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("CREATE STREAM s (v INT); SELECT STREAM v FROM s", None),
+        ("CREATE STREAM s (v INT); INSERT INTO s VALUES (1)", None),
+        ("CREATE STREAM s (v INT); SELECT STREAM v FROM s", ""),
         ("CREATE PUMP p AS INSERT INTO o SELECT STREAM v FROM s", ""),
-        ("INSERT INTO o SELECT STREAM insertion FROM s; -- for gsutil", ""),
+        ("INSERT INTO o SELECT STREAM v FROM s; -- gsutil, not kafka", ""),
         ("INSERT INTO o SELECT STREAM v FROM s; s3://bucket/checkpoint", None),
         ("USING parquet OPTIONS (path 'abfss://a@b/c'); INSERT INTO o SELECT STREAM v FROM s", None),
         ("USING jdbc OPTIONS (url 'jdbc:postgresql:x'); INSERT INTO o SELECT STREAM v FROM s", None),
@@ -92,20 +93,30 @@ def test_no_second_spark_starts_beside_one(monkeypatch: pytest.MonkeyPatch, vari
     assert EarlyStart.taken({}) is None
 
 
-def run(script: str, folder: Path, java_home: Path) -> subprocess.CompletedProcess[str]:
+def run(script: str, folder: Path, java: str) -> subprocess.CompletedProcess[str]:
+    """Run a script with a program as Java."""
+    for name in ("bin", "temporary"):
+        (folder / name).mkdir(exist_ok=True)
+    (folder / "bin" / "java").write_text(f"#!/bin/sh\n{java}\n")
+    (folder / "bin" / "java").chmod(0o755)
     (folder / "run.sql").write_text(script)
     command = [sys.executable, "-c", MAIN, "run", "run.sql"]
-    environment = {**os.environ, "JAVA_HOME": str(java_home)}
+    environment = {**os.environ, "JAVA_HOME": str(folder), "TMPDIR": str(folder / "temporary")}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_only_a_script_that_needs_spark_tells_that_it_does_not_start(tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "java").write_text("#!/bin/sh\necho 'no Java at all' >&2\nexit 1\n")
-    (tmp_path / "bin" / "java").chmod(0o755)
-    refused = run(PUMP.format(tmp_path).replace("FROM s", "FROM t"), tmp_path, tmp_path)
+    java = "echo 'no Java at all' >&2; exit 1"
+    refused = run(PUMP.format(tmp_path).replace("FROM s", "FROM t"), tmp_path, java)
     assert (refused.returncode, "R103" in refused.stderr, "Java" in refused.stderr) == (1, True, False), refused.stderr
-    failed = run(PUMP.format(tmp_path), tmp_path, tmp_path)
+    failed = run(PUMP.format(tmp_path), tmp_path, java)
     assert failed.returncode == 3
     assert "no Java at all" in failed.stderr
     assert "Spark did not start" in failed.stderr
+
+
+def test_a_refused_script_leaves_nothing_of_the_start_behind(tmp_path: Path) -> None:
+    java = f"touch {tmp_path}/launched; read line"  # its standard input ends with Python
+    refused = run(PUMP.format(tmp_path).replace("FROM s", "FROM t"), tmp_path, java)
+    assert (refused.returncode, (tmp_path / "launched").exists()) == (1, True)
+    assert [*(tmp_path / "temporary").iterdir()] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -120,7 +121,8 @@ def run(
         if context.obj == OWN_PROCESS:
             from rowtime.runtime.session import start_early  # noqa: PLC0415 - PySpark takes its time
 
-            start_early(" ".join([script, checkpoint or "", home or ""]), settings_of_spark)
+            places = [checkpoint or "", home or os.environ.get("ROWTIME_HOME", "")]
+            start_early(" ".join([script, *places, *values.values()]), settings_of_spark)
         from rowtime.cli.running import run_script  # noqa: PLC0415 - it takes seconds, in which Spark starts
 
         run_script(

@@ -159,9 +159,8 @@ def _generated(
     count = len(starts)
     highest = np.empty(count + 1, np.int64)
     highest[0] = mark.highest
-    shown = np.multiply(
-        starts - BEGINNING, ~hidden, out=highest[1:]
-    )  # a million random choices take five times as long
+    # A product: a million choices in random order take five times as long.
+    shown = np.multiply(starts - BEGINNING, ~hidden, out=highest[1:])
     shown += BEGINNING
     np.maximum.accumulate(highest, out=highest)
     if not ordered:

@@ -25,6 +25,7 @@ from rowtime.runtime.google_access import CONNECTOR
 SCALA: Final = "2.13"
 DRIVERS: Final = {"postgresql": "org.postgresql:postgresql:42.7.5"}  # by the name in a JDBC URL
 _ELSEWHERE: Final = re.compile(r"jdbc|\b(?:s3a?|gs|abfss?|wasbs?):", re.IGNORECASE)  # databases and object stores
+_TOPICS: Final = re.compile(r"\busing\s+kafka\b", re.IGNORECASE)
 OFFLINE_SECONDS: Final = 60
 ONLINE_SECONDS: Final = 300
 CONNECT_MILLIS: Final = 10_000
@@ -103,7 +104,7 @@ def foreseen(text: str) -> list[str] | None:
     """Return the jars that a script needs, judging by its words; ``None`` if these do not tell, or to be fetched."""
     if _ELSEWHERE.search(text) is not None:
         return None
-    if "kafka" not in text.lower():
+    if _TOPICS.search(text) is None:
         return []
     if "avro" in text.lower() or not kept([connector()]):
         return None

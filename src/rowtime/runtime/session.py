@@ -22,8 +22,8 @@ from rowtime.runtime.early_start import EarlyStart
 from rowtime.runtime.jars import foreseen
 from rowtime.runtime.spark_start import SparkStart
 
-_RUNS = re.compile(r"\binsert\b", re.IGNORECASE)
-"""Occurs in every script that reads or writes rows."""
+_RUNS = re.compile(r"\bselect\b", re.IGNORECASE)
+"""Occurs in every script that reads streams."""
 
 _CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",

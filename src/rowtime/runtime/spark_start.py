@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
@@ -26,6 +30,7 @@ class SparkStart:
         self.settings, self._early = settings, early
         self._noise: StartNoise | None = None
         self._session: SparkSession | None = None
+        self._launching: dict[str, Any] = {}  # as Popen gets it
 
     def session(self) -> SparkSession:
         """Create the session. Raises ``Failure`` (R510) without Java, and what Spark raises."""
@@ -76,11 +81,19 @@ class SparkStart:
             return
         if not self._early:  # `awaited` may have been called in between
             self._noise.awaited()
+        self._launching["stderr"] = self._noise.pipe
+        if self._early:
+            atexit.register(self._tidy)
         try:
-            gateway = launch_gateway(self._conf(), {"stderr": self._noise.pipe})  # type: ignore[no-untyped-call]
+            gateway = launch_gateway(self._conf(), self._launching)  # type: ignore[no-untyped-call]
         finally:
             self._noise.passed()
         SparkContext._ensure_initialized(gateway=gateway)
+
+    def _tidy(self) -> None:
+        """Remove the folder in which Java was to leave its port, if the process ends before."""
+        if (path := self._launching.get("env", {}).get("_PYSPARK_DRIVER_CONN_INFO_PATH")) is not None:
+            shutil.rmtree(Path(path).parent, ignore_errors=True)
 
     def _conf(self) -> SparkConf:
         return SparkConf(loadDefaults=False).setAll([*self.settings.items()])
