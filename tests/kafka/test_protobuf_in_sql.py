@@ -71,12 +71,12 @@ def test_the_example_of_the_page(spark: SparkSession, broker: Broker, topic: str
         ("Vehicle STRING", "", "there is no field Vehicle", r"Did you mean (vehicle)\?", "{0} STRING"),
         (
             "vehicle STRING, last STRUCT<km: DOUBLE>", "",
-            "the field last is a shop.Trip inside of a shop.Trip, without an end",
+            "the field last is a shop.Trip in a shop.Trip, and so on without end",
             "Leave the column out, or read with format 'raw'", "vehicle STRING",
         ),
         (
             "inner STRUCT<n: INT, below: STRUCT<n: INT>>", "",
-            "the field inner.below is a shop.Trip.Inner inside of a shop.Trip.Inner",
+            "the field inner.below is a shop.Trip.Inner in a shop.Trip.Inner",
             "Declare inner without it, or read the topic with format 'raw', as bytes", "inner STRUCT<n: INT>",
         ),
         (

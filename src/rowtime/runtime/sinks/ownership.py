@@ -189,8 +189,9 @@ def _after(new: Record, record: Record | None, content: Contents | None) -> Reco
 
 def _other(claim: Claim, target: str, whose: str, content: Contents | None) -> Refused:
     words = "no rows yet" if content is None else content.words
+    be = "is" if words.startswith("1 ") else "are"
     what = (
-        f"{target} is written by another pump {claim.pump}: there are {words}, by {whose}. "
+        f"{target} is written by another pump {claim.pump}: there {be} {words}, by {whose}. "
         "This checkpoint has written none of it"
     )
     pump = claim.statement
