@@ -110,7 +110,8 @@ def test_a_checkpoint_of_another_query_is_refused(
     rowtime: Callable[..., Result], spark: SparkSession, tmp_path: Path
 ) -> None:
     (tmp_path / "one.sql").write_text(TO_FILES)
-    (tmp_path / "two.sql").write_text(TO_FILES.replace("SELECT STREAM page", "SELECT STREAM n"))
+    counts = "SELECT STREAM CAST(COUNT(*) AS STRING) AS page FROM clicks GROUP BY FLOOR(clicks.ROWTIME TO MINUTE);"
+    (tmp_path / "two.sql").write_text(TO_FILES.replace("SELECT STREAM page FROM clicks;", counts))
     assert rowtime("run", "one.sql", "--available-now", "--checkpoint", "here").exit_code == 0
     result = rowtime("run", "two.sql", "--available-now", "--checkpoint", "here")
     assert result.exit_code == 1

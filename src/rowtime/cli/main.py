@@ -13,7 +13,6 @@ import typer
 from typer.core import TyperGroup
 
 from rowtime import __version__
-from rowtime.cli.options import OWN_PROCESS
 from rowtime.cli.outcome import guarded
 from rowtime.core.store_settings import CONFIG, FILE, configured
 
@@ -126,4 +125,4 @@ def _look() -> None:
 
 def main() -> None:
     """The console entry point."""
-    app(obj=OWN_PROCESS)
+    app()

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from rowtime.core.errors import refuse
-
-OWN_PROCESS: Final = "own process"
-"""The object of a command's context if the process runs nothing else."""
 
 Script = Annotated[
     Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, readable=True, help="A file of SQL statements.")

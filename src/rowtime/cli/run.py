@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +9,6 @@ import typer
 
 from rowtime.cli.logs import LogJson, LogLevel, LogTo
 from rowtime.cli.options import (
-    OWN_PROCESS,
     AsJson,
     Conf,
     HomeFolder,
@@ -86,7 +84,6 @@ OpenLineage = Annotated[
 
 
 def run(
-    context: typer.Context,
     file: Script,
     checkpoint: Folder = None,
     home: HomeFolder = None,
@@ -118,12 +115,7 @@ def run(
     with LogTo(log_level, as_json=log_json) as log:
         script, name, values = script_text(file), Path(file).stem, variables(settings)
         how["renewed"] = renewed or ()
-        if context.obj == OWN_PROCESS:
-            from rowtime.runtime.session import start_early  # noqa: PLC0415 - PySpark takes its time
-
-            places = [checkpoint or "", home or os.environ.get("ROWTIME_HOME", "")]
-            start_early(" ".join([script, *places, *values.values()]), settings_of_spark)
-        from rowtime.cli.running import run_script  # noqa: PLC0415 - it takes seconds, in which Spark starts
+        from rowtime.cli.running import run_script  # noqa: PLC0415 - the help needs none of it
 
         run_script(
             script, checkpoint, name, home, values, settings_of_spark, how, log, console=console, as_json=as_json

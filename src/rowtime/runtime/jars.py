@@ -24,8 +24,6 @@ from rowtime.runtime.google_access import CONNECTOR
 
 SCALA: Final = "2.13"
 DRIVERS: Final = {"postgresql": "org.postgresql:postgresql:42.7.5"}  # by the name in a JDBC URL
-_ELSEWHERE: Final = re.compile(r"jdbc|\b(?:s3a?|gs|abfss?|wasbs?):", re.IGNORECASE)  # databases and object stores
-_TOPICS: Final = re.compile(r"\busing\s+kafka\b", re.IGNORECASE)
 OFFLINE_SECONDS: Final = 60
 ONLINE_SECONDS: Final = 300
 CONNECT_MILLIS: Final = 10_000
@@ -98,17 +96,6 @@ def azure_jars() -> list[str]:
 def google_jars() -> list[str]:
     """Google's own connector for Google Cloud Storage, some 40 MB. Raises ``Failure`` (R502) as above."""
     return fetch([CONNECTOR])
-
-
-def foreseen(text: str) -> list[str] | None:
-    """Return the jars that a script needs, judging by its words; ``None`` if these do not tell, or to be fetched."""
-    if _ELSEWHERE.search(text) is not None:
-        return None
-    if _TOPICS.search(text) is None:
-        return []
-    if "avro" in text.lower() or not kept([connector()]):
-        return None
-    return kafka_jars()
 
 
 def _hadoop() -> str:

@@ -8,7 +8,6 @@ passed on either: a row means the same in every session.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,12 +17,7 @@ from pyspark.sql import SparkSession
 
 from rowtime.core.errors import refuse
 from rowtime.runtime import class_archive
-from rowtime.runtime.early_start import EarlyStart
-from rowtime.runtime.jars import foreseen
 from rowtime.runtime.spark_start import SparkStart
-
-_RUNS = re.compile(r"\bselect\b", re.IGNORECASE)
-"""Occurs in every script that reads streams."""
 
 _CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -74,14 +68,7 @@ def new_spark(
     jars: Sequence[str] = (), master: str | None = None, conf: Mapping[str, str] | None = None
 ) -> SparkSession:
     """Return a local session for a process without one, as quiet as Spark gets. Raises R510 without Java."""
-    settings = _application(jars, master, conf or {})
-    return EarlyStart.taken(settings) or SparkStart(settings).session()
-
-
-def start_early(text: str, conf: Mapping[str, str]) -> None:
-    """Let a thread create the session that `new_spark` is to return, if the words of a script foretell its settings."""
-    if _RUNS.search(text) is not None and (jars := foreseen(text)) is not None:
-        EarlyStart.begin(_application(jars, None, conf))
+    return SparkStart(_application(jars, master, conf or {})).session()
 
 
 def _application(jars: Sequence[str], master: str | None, conf: Mapping[str, str]) -> dict[str, str]:
