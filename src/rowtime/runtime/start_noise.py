@@ -1,8 +1,7 @@
 """Hides the lines that Java and Spark write to standard error at each start, which are of no use to users.
 
 The JVM gets a pipe as its standard error, and a thread copies its other end to that of this process. Once Spark has
-started, everything is copied. If it does not start, nothing is hidden. If nobody waits for Spark yet, everything is
-held back.
+started, everything is copied. If it does not start, nothing is hidden.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ NOISE: Final = re.compile(
 
 
 class StartNoise:
-    """What the JVM writes to its standard error, the writing end ``pipe`` of a pipe; ``early``: nobody waits yet.
+    """What the JVM writes to its standard error, the writing end ``pipe`` of a pipe.
 
     Raises ``OSError`` if this process has no standard error.
     """
 
-    def __init__(self, *, early: bool = False) -> None:
+    def __init__(self) -> None:
         self._out = os.dup(STDERR)
-        self._early, self._starting, self._turn = early, True, Lock()
+        self._starting, self._turn = True, Lock()
         self._held: list[bytes] = []
         self._rest = b""
         self._from, self.pipe = os.pipe()
@@ -41,16 +40,8 @@ class StartNoise:
         """Close this process's end of the pipe: the JVM has it."""
         os.close(self.pipe)
 
-    def awaited(self) -> None:
-        """Show what is not noise from now on: somebody waits for Spark."""
-        with self._turn:
-            self._early = False
-            lines, self._held = self._held, []
-            self._show(lines)
-
     def ended(self, *, started: bool) -> None:
         """Show everything from now on; the noise until now only if Spark has not started."""
-        self.awaited()
         with self._turn:
             self._starting = False
             self._write(b"".join([*(() if started else self._held), self._rest]))
@@ -74,7 +65,7 @@ class StartNoise:
 
     def _show(self, lines: list[bytes]) -> None:
         for line in lines:
-            if self._early or NOISE.fullmatch(line.strip()):
+            if NOISE.fullmatch(line.strip()):
                 self._held.append(line)
             else:
                 self._write(line)
