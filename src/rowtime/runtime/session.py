@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from rowtime.core.errors import refuse
 from rowtime.runtime import class_archive
-from rowtime.runtime.spark_start import SparkStart
+from rowtime.runtime.spark_start import session_with
 
 _CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -68,7 +68,7 @@ def new_spark(
     jars: Sequence[str] = (), master: str | None = None, conf: Mapping[str, str] | None = None
 ) -> SparkSession:
     """Return a local session for a process without one, as quiet as Spark gets. Raises R510 without Java."""
-    return SparkStart(_application(jars, master, conf or {})).session()
+    return session_with(_application(jars, master, conf or {}))
 
 
 def _application(jars: Sequence[str], master: str | None, conf: Mapping[str, str]) -> dict[str, str]:
