@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -24,22 +25,38 @@ _COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 
 
 def installed(version: str, jars: Sequence[str]) -> Path:
-    """Return the folder of the environment. Raises ``OSError`` or ``CalledProcessError`` if it cannot be made."""
+    """Return the folder of the environment of a version, with at least these jars, given as Maven coordinates.
+
+    Processes that want one at the same time wait for each other. Raises ``OSError`` or ``CalledProcessError`` if it
+    cannot be made.
+    """
+    BUILD.mkdir(exist_ok=True)
     place = BUILD / f"spark-{version}"
-    if not (place / "done").exists():
-        shutil.rmtree(place, ignore_errors=True)
-        commands = [[sys.executable, "-m", "venv", str(place)]]
-        commands += [[str(place / "bin/pip"), "install", "-q", f"pyspark=={version}"]]
-        commands += [["mvn", "-q", _COPY, f"-Dartifact={jar}", f"-DoutputDirectory={place / 'jars'}"] for jar in jars]
-        for command in commands:
-            subprocess.run(command, check=True, capture_output=True, text=True)
-        (place / "done").touch()
+    with place.with_suffix(".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "done").exists():
+            shutil.rmtree(place, ignore_errors=True)
+            _run(sys.executable, "-m", "venv", place)
+            _run(place / "bin/pip", "install", "-q", f"pyspark=={version}")
+            (place / "done").touch()
+        for jar in jars:
+            if not _file(place, jar).exists():
+                _run("mvn", "-q", _COPY, f"-Dartifact={jar}", f"-DoutputDirectory={place / 'jars'}")
     return place
 
 
-def jars_in(place: Path) -> str:
-    """Return the jars of an environment, as ``spark.jars`` lists them."""
-    return ",".join(map(str, sorted((place / "jars").glob("*.jar"))))
+def jars_in(place: Path, jars: Sequence[str]) -> str:
+    """Return the files of these jars in an environment, as ``spark.jars`` lists them."""
+    return ",".join(str(_file(place, jar)) for jar in jars)
+
+
+def _file(place: Path, jar: str) -> Path:
+    _, name, version = jar.split(":")
+    return place / "jars" / f"{name}-{version}.jar"
+
+
+def _run(*command: str | Path) -> None:
+    subprocess.run(command, check=True, capture_output=True, text=True)
 
 
 def streamed(**asked: Any) -> list[list[float]]:
@@ -47,7 +64,7 @@ def streamed(**asked: Any) -> list[list[float]]:
     place = installed(*DELTA)
     ours = {"PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME"}
     environment = {name: value for name, value in os.environ.items() if name not in ours}
-    told = json.dumps({"conf": {"spark.jars": jars_in(place), **SETTINGS}, **asked})
+    told = json.dumps({"conf": {"spark.jars": jars_in(place, DELTA[1]), **SETTINGS}, **asked})
     command = [str(place / "bin/python"), str(Path(__file__).parent / "delta_query.py"), told]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -92,7 +92,7 @@ class OtherSparks:
     def _begin(self, kind: str) -> subprocess.Popen[str]:
         version, jars, settings = SPARKS[kind]
         place = installed(version, jars)
-        told = json.dumps({"spark.jars": jars_in(place), **SMALL, **settings})
+        told = json.dumps({"spark.jars": jars_in(place, jars), **SMALL, **settings})
         self._processes[kind] = subprocess.Popen(
             [str(place / "bin/python"), "-c", _READ, told],
             env={name: value for name, value in os.environ.items() if name not in _OURS},

@@ -67,16 +67,21 @@ def filled(spark: SparkSession, folder: Path, using: str, *more: dict[str, Any])
         rt.Pipeline(spark, home=folder / "home").sql(SQL.format(using=using)).run_available(folder / "check")
 
 
+def said(text: str) -> str:
+    """The end of what Spark said, without the places in its code, between which the message and its causes are lost."""
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(("at ", "...")))[-6000:]
+
+
 def counts(version: str, jars: tuple[str, ...], conf: dict[str, str], rows: str) -> list[int]:
     """The counts of a Spark version; it is installed below ``build`` once, with its jars."""
     try:
         place = installed(version, jars)
     except (OSError, subprocess.CalledProcessError) as error:
         without_jars(f"Spark {version} cannot be installed: {error}")
-    told = json.dumps({"conf": {"spark.jars": jars_in(place), **conf}, "rows": rows})
+    told = json.dumps({"conf": {"spark.jars": jars_in(place, jars), **conf}, "rows": rows})
     found = subprocess.run([place / "bin/python", "-c", READ, told], check=False, capture_output=True, text=True)
     lines = [line.partition("COUNTS ")[2] for line in found.stdout.splitlines() if "COUNTS " in line]
-    assert lines, found.stderr[-3000:]
+    assert lines, said(found.stderr)
     counted: list[int] = json.loads(lines[0])
     return counted
 
