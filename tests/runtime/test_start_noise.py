@@ -22,6 +22,7 @@ print(sys.argv[1], file=sys.stderr, flush=True)'''
 noise = StartNoise()
 child = subprocess.Popen([sys.executable, "-c", jvm, *sys.argv[2:]], stdin=subprocess.PIPE, stderr=noise.pipe)
 noise.passed()
+noise.copy()
 time.sleep(1)
 print("ours", file=sys.stderr, flush=True)
 noise.ended(started=sys.argv[1] == "starts")

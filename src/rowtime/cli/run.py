@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -115,8 +116,12 @@ def run(
     with LogTo(log_level, as_json=log_json) as log:
         script, name, values = script_text(file), Path(file).stem, variables(settings)
         how["renewed"] = renewed or ()
-        from rowtime.cli.running import run_script  # noqa: PLC0415 - the help needs none of it
+        from rowtime.runtime.session import early_java  # noqa: PLC0415 - the help needs none of it
 
-        run_script(
-            script, checkpoint, name, home, values, settings_of_spark, how, log, console=console, as_json=as_json
-        )
+        words = (script, *values.values(), home or os.environ.get("ROWTIME_HOME"), checkpoint)
+        with early_java("\n".join(filter(None, words)), settings_of_spark):
+            from rowtime.cli.running import run_script  # noqa: PLC0415 - Java starts while it is imported
+
+            run_script(
+                script, checkpoint, name, home, values, settings_of_spark, how, log, console=console, as_json=as_json
+            )

@@ -8,8 +8,9 @@ passed on either: a row means the same in every session.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from rowtime.core.errors import refuse
 from rowtime.runtime import class_archive
-from rowtime.runtime.spark_start import session_with
+from rowtime.runtime.spark_start import launched_early, session_with
 
 _CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -34,6 +35,10 @@ _CONF: Mapping[str, str] = {
     # Each reading would leave its listing in a cache that no other reading uses, up to 250 MB.
     "spark.sql.hive.filesourcePartitionFileCacheSize": "0",
 }
+
+_QUERY = re.compile(r"\bselect\b", re.IGNORECASE)
+_NEEDS_MORE = re.compile(r"kafka|jdbc|://", re.IGNORECASE)
+"""Connectors with jars, and stores with settings."""
 
 PASSED = (
     # PySpark turns off the isolation of artifacts; with it, each session starts a Python daemon of its own.
@@ -69,6 +74,17 @@ def new_spark(
 ) -> SparkSession:
     """Return a local session for a process without one, as quiet as Spark gets. Raises R510 without Java."""
     return session_with(_application(jars, master, conf or {}))
+
+
+def early_java(text: str, conf: Mapping[str, str]) -> AbstractContextManager[None]:
+    """Let Java start beside what is done inside: a session with ``conf`` may come.
+
+    ``text``: of the script, and of all that may name its places. Java does not start early if the words say that there
+    will be no session, or that it needs jars or settings which only the program knows.
+    """
+    if _QUERY.search(text) is None or _NEEDS_MORE.search(text) is not None:
+        return nullcontext()
+    return launched_early(_application((), None, conf))
 
 
 def _application(jars: Sequence[str], master: str | None, conf: Mapping[str, str]) -> dict[str, str]:

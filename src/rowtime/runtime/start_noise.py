@@ -34,11 +34,19 @@ class StartNoise:
         self._held: list[bytes] = []
         self._rest = b""
         self._from, self.pipe = os.pipe()
-        Thread(target=self._copy, name="rowtime-stderr", daemon=True).start()
 
     def passed(self) -> None:
         """Close this process's end of the pipe: the JVM has it."""
         os.close(self.pipe)
+
+    def copy(self) -> None:
+        """Begin to show what the JVM writes; until then the pipe keeps it."""
+        Thread(target=self._copy, name="rowtime-stderr", daemon=True).start()
+
+    def dropped(self) -> None:
+        """Close the pipe of a JVM that has ended, with what nobody has copied."""
+        os.close(self._from)
+        os.close(self._out)
 
     def ended(self, *, started: bool) -> None:
         """Show everything from now on; the noise until now only if Spark has not started."""

@@ -1,0 +1,110 @@
+"""Launches the Java in which Spark runs, and connects PySpark to it.
+
+PySpark's own function launches and waits in one call, and the process cannot be ended from outside before it answers.
+The two agree on how Java tells its port and secret, and on how PySpark is told of a Java that runs already.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import Final
+
+from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.find_spark_home import _find_spark_home
+from pyspark.java_gateway import launch_gateway
+from pyspark.serializers import UTF8Deserializer, read_int
+
+from rowtime.runtime.start_noise import StartNoise
+
+# ruff: noqa: SLF001 - PySpark has no public way to the JVM of the process
+
+_PORT: Final = "PYSPARK_GATEWAY_PORT"
+_SECRET: Final = "PYSPARK_GATEWAY_SECRET"  # noqa: S105 - a name
+_POLL: Final = 0.02  # seconds
+
+
+class JavaProcess:
+    """A Java that is being launched with the settings of a session; it ends when its standard input is closed."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self.settings = dict(settings)
+        self._noise: StartNoise | None = None
+        with suppress(OSError):  # there is no standard error
+            self._noise = StartNoise()
+        self._folder = Path(tempfile.mkdtemp(prefix="rowtime-java-"))
+        self._answer = self._folder / "answer"
+        try:
+            self._process = Popen(  # noqa: S603 - Spark's own program
+                [*_command(self.settings)],
+                stdin=PIPE,
+                stderr=None if self._noise is None else self._noise.pipe,
+                env={**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._answer)},
+                preexec_fn=_ignore_interrupts,  # noqa: PLW1509 - as PySpark does
+            )
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+        finally:
+            if self._noise is not None:
+                self._noise.passed()
+
+    def connect(self) -> None:
+        """Wait until Java answers, and make it the one that PySpark uses.
+
+        Raises ``PySparkRuntimeError`` if Java ends before.
+        """
+        if self._noise is not None:
+            self._noise.copy()
+        try:
+            while not self._answer.exists():
+                if self._process.poll() is not None:
+                    raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+                time.sleep(_POLL)
+            with self._answer.open("rb") as answer:
+                port, secret = read_int(answer), UTF8Deserializer().loads(answer)  # type: ignore[no-untyped-call]
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        os.environ |= {_PORT: str(port), _SECRET: secret}
+        try:
+            gateway = launch_gateway()  # type: ignore[no-untyped-call]
+        finally:
+            del os.environ[_PORT], os.environ[_SECRET]
+        gateway.proc = self._process
+        SparkContext._ensure_initialized(gateway=gateway)
+
+    def started(self, *, spark: bool) -> None:
+        """Show what Java writes from now on, and its usual messages until now if Spark has not started."""
+        if self._noise is not None:
+            self._noise.ended(started=spark)
+
+    def end(self) -> None:
+        """End a process that nobody has connected to."""
+        self._process.kill()
+        self._process.communicate()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._noise is not None:
+            self._noise.dropped()
+
+
+def _command(settings: Mapping[str, str]) -> list[str]:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # by default Spark's workers run the `python3` of the PATH
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    pairs = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    more = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+    return [str(Path(_find_spark_home(), "bin", "spark-submit")), *pairs, *more]
+
+
+def _ignore_interrupts() -> None:
+    """Let Ctrl-C reach Python alone, which then ends Java in order."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
