@@ -42,19 +42,36 @@ class Sessions:
             raise refuse("R542", what, "Leave one of the two out.")
 
     def session_for(self, program: Program, home: Home, place: Place | None) -> SparkSession:
-        """Return the session in which a program runs; it can read the checkpoint at ``place``."""
+        """Return the session in which a program runs; it can read the checkpoint at ``place``.
+
+        It may be one that starts meanwhile, if the driver needs it only to compute.
+        """
         from rowtime.frames.queries import warm  # noqa: PLC0415 - as Spark
         from rowtime.runtime.given_functions import declare, take_functions  # noqa: PLC0415 - as Spark
-        from rowtime.runtime.session import derive, new_spark, whole_files  # noqa: PLC0415 - only a run needs Spark
+        from rowtime.runtime.session import derive, late_spark, new_spark, whole_files  # noqa: PLC0415 - only a run needs Spark
         from rowtime.runtime.store_access import reach, read_in_stores, settings_for  # noqa: PLC0415
+
+        scripted = {name: PythonFunction(*python) for name, python in program.catalog.python.items()}
+        of_text = any(stream.source[0] in ("csv", "json") for stream in program.streams)
+
+        def derived(spark: SparkSession) -> SparkSession:
+            own = derive(spark)
+            if of_text:
+                whole_files(own)
+            return own
 
         if self.given is None:
             conf = _with(self.conf, settings_for([place, home.path, *read_in_stores(program)]))
-            spark = derive(new_spark(_jars(program), conf=conf))
+            jars = _jars(program)
+            if not (jars or scripted or self.python or self.deterministic):
+                late = late_spark(conf, derived)
+                if late is not None:
+                    warm()
+                    return late
+            spark = derived(new_spark(jars, conf=conf))
         else:
-            spark = derive(self.given)
+            spark = derived(self.given)
             take_functions(self.given, spark)
-        scripted = {name: PythonFunction(*python) for name, python in program.catalog.python.items()}
         check_names(spark, [*program.catalog.scalars, *self.python])
         register(spark, {**scripted, **self.python})
         declare(spark, self.deterministic)
@@ -62,8 +79,6 @@ class Sessions:
         reach(spark, place)
         if place is not None and any(stream.source[0] == "log" for stream in program.streams):
             reach(spark, home.path, "the home")
-        if any(stream.source[0] in ("csv", "json") for stream in program.streams):
-            whole_files(spark)
         return spark
 
 

@@ -13,8 +13,9 @@ from rowtime.runtime.claims import let_leave
 from rowtime.runtime.engine import Engine
 from rowtime.runtime.first_start import FirstStart
 from rowtime.runtime.function_pins import check, keep
+from rowtime.runtime.late_session import again_with_spark
 from rowtime.runtime.schema_checks import schema_problems
-from rowtime.runtime.session import active
+from rowtime.runtime.session import active, page_of
 from rowtime.runtime.sources.contract import Limits
 from rowtime.runtime.upgrades import check_delivered, holding
 from rowtime.state.checkpoint import Checkpoint
@@ -43,7 +44,11 @@ def started(pipeline: Pipeline, start: Start, renewed: Collection[str] = ()) -> 
     check_plan(place, program)  # first of all: where it is refused, nothing is written
     spark = pipeline.session(_with_all_pumps(pipeline, start), place.folder)
     with active(spark):
-        return _acquired(pipeline, spark, start, check_with_spark(pipeline, program, place, spark, renewed))
+
+        def begun() -> Engine:
+            return _acquired(pipeline, spark, start, check_with_spark(pipeline, program, place, spark, renewed))
+
+        return again_with_spark(spark, begun)
 
 
 def check_plan(place: Checkpoint, program: Program, *, delivered: bool = False) -> None:
@@ -86,7 +91,7 @@ def _with_all_pumps(pipeline: Pipeline, start: Start) -> Program:
 def _acquired(pipeline: Pipeline, spark: SparkSession, start: Start, pinned: Mapping[str, Any] | None) -> Engine:
     place, engine = start.place, None
     place.acquire()
-    place.announce(spark.sparkContext.uiWebUrl)
+    place.announce(page_of(spark))
     try:
         keep(place, pinned)
         with FirstStart(start.program, pipeline.home, place) as first:

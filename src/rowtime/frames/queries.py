@@ -138,14 +138,15 @@ class Query:
 def warm() -> None:
     """Load what the first tick needs, while sources and checkpoints are read.
 
-    Call it once Java runs: starting Java forks this process, and other threads should not run then.
+    Call it once Java runs: starting Java forks this process, and other threads should not run then. The process ends
+    after it: DuckDB does not bear that its thread is ended.
     """
 
     def opened() -> None:
         all_of(pa.table({"c0": [0]})).rows()
         _database(few=False)
 
-    Thread(target=opened, daemon=True, name="rowtime-warm").start()
+    Thread(target=opened, name="rowtime-warm").start()
 
 
 def give_back(rows: int) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
@@ -146,7 +147,10 @@ class _Analyst:
     def __init__(self, spark: SparkSession, program: Program) -> None:
         self.program = program
         self._spark, self._types = spark, ColumnTypes(spark)
-        self._known = spark_functions(spark)
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return spark_functions(self._spark)
 
     def of_types(self, node: Operator) -> Iterator[Problem]:
         """Yield problems of declared types that Spark does not know: those with unknown collations."""

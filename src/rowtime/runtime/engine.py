@@ -6,7 +6,6 @@ publishes the rows that the sinks have staged. A loop and Spark's ``foreachBatch
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 
-from rowtime.core.errors import Failure, refuse
+from rowtime.core.errors import Failure, RowtimeError, refuse
 from rowtime.core.time import BEGINNING, wall_clock
 from rowtime.frames.local import FEW, HANDING_OVER, is_local
 from rowtime.frames.queries import TooMany, Uncomputed
@@ -38,6 +37,7 @@ from rowtime.runtime.faults import naming_disks, naming_functions, sets_aside
 from rowtime.runtime.given_rows import to_watch, uncounted
 from rowtime.runtime.handing_over import HandingOver
 from rowtime.runtime.intake import Taken, intake_of
+from rowtime.runtime.late_session import describe_jobs, is_here, wait_for
 from rowtime.runtime.meter import JobTimes, Meter
 from rowtime.runtime.narrow_tables import Narrowed, narrowed
 from rowtime.runtime.portions import Portions
@@ -226,7 +226,7 @@ class Engine:
             if self._failed:  # its leftovers are finished or removed, as after a crash
                 self._handing_over.forget()
                 self._recover(self.checkpoint.journal.settle())
-            self._failed, attempts = True, attempts - 1
+            self._failed, attempts, late = True, attempts - 1, not is_here(self.spark)
             try:
                 report = self._ticked()
             except Uncomputed as error:
@@ -234,6 +234,10 @@ class Engine:
                 if isinstance(error, TooMany):  # the next ticks would fail in the same way
                     self._most = FEW if self._most > FEW else -1
             except Exception as error:
+                if late and not isinstance(error, RowtimeError):  # PySpark's functions need Spark, whatever the session
+                    wait_for(self.spark)
+                    attempts += 1
+                    continue
                 if isinstance(error, Failure) and error.problems[0].code == "R406":
                     self.checkpoint.journal.check_driver()  # missing files may have been removed by a successor
                 self._close_look = closer(error, self.program, self.tap, self._close_look)
@@ -344,7 +348,7 @@ class Engine:
             raise refuse("R107", f"Spark refuses an expression: {words_of(wrong)}") from wrong
         finally:
             HANDING_OVER.reset(before)
-            self.spark.sparkContext.setJobDescription("")
+            describe_jobs(self.spark, "")
             for source in self.sources.values():
                 release = getattr(source, "release", None)
                 if release is not None:
@@ -359,10 +363,7 @@ class Engine:
             begin_to_remove(self.checkpoint.folder / path)
 
     def _entry(self, running: RunningTick, notes: Mapping[str, Any], deltas: Mapping[str, Delta]) -> dict[str, Any]:
-        entry = entry_of(running, self.program, self.entry, notes, deltas, self.clock())
-        return {**entry, "began": self._began}
-
-    # -- work to do -------------------------------------------------------------------
+        return entry_of(running, self.program, self.entry, notes, deltas, self.clock()) | {"began": self._began}
 
     def _discover(self) -> tuple[dict[str, Taken], dict[str, Any]]:
         taken: dict[str, Taken] = {}
@@ -387,13 +388,12 @@ class Engine:
             before = self.entry["sources"].get(name)
             if before is None or dict(intake.part.end) != before["offsets"] or notes[name]["away"] != before["away"]:
                 return True
-            if intake.part.bounds:
-                return True
+        if any(intake.part.bounds for intake in taken.values()):
+            return True
         # Every tick raises arrival clocks to its own time, so for available input only the first look requires one.
         return (self._fresh or not self.available_now) and self._arrivals.let_out(self.entry, taken)
 
     def close(self) -> None:
         """Release the resources of sources."""
         for source in self.sources.values():
-            with contextlib.suppress(AttributeError):
-                source.close()  # type: ignore[attr-defined]
+            getattr(source, "close", lambda: None)()

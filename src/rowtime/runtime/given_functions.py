@@ -14,6 +14,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 
 from rowtime.core.errors import refuse
 from rowtime.operators.rows.calls_apart import names_of, spark_functions
+from rowtime.runtime.late_session import LateSession
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,6 +81,8 @@ def python_functions(spark: SparkSession, names: AbstractSet[str]) -> dict[str, 
 
     A value is the function with its result type, as PySpark has packed them.
     """
+    if isinstance(spark, LateSession):  # only a session without any comes late
+        return {}
     from pyspark import cloudpickle  # noqa: PLC0415 - only for functions
 
     own, listed = spark_functions(spark), _registry(spark).listFunction()

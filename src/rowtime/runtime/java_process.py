@@ -6,6 +6,7 @@ The two agree on how Java tells its port and secret, and on how PySpark is told 
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import shutil
@@ -16,7 +17,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from subprocess import PIPE, Popen
+from subprocess import PIPE, Popen, TimeoutExpired
 from typing import Final
 
 from pyspark import SparkContext
@@ -32,6 +33,7 @@ from rowtime.runtime.start_noise import StartNoise
 _PORT: Final = "PYSPARK_GATEWAY_PORT"
 _SECRET: Final = "PYSPARK_GATEWAY_SECRET"  # noqa: S105 - a name
 _POLL: Final = 0.02  # seconds
+_PATIENCE: Final = 5.0  # seconds
 
 
 class JavaProcess:
@@ -40,6 +42,7 @@ class JavaProcess:
     def __init__(self, settings: Mapping[str, str]) -> None:
         self.settings = dict(settings)
         self._noise: StartNoise | None = None
+        self._copying = self._ended = False
         with suppress(OSError):  # there is no standard error
             self._noise = StartNoise()
         self._folder = Path(tempfile.mkdtemp(prefix="rowtime-java-"))
@@ -62,12 +65,15 @@ class JavaProcess:
     def connect(self) -> None:
         """Wait until Java answers, and make it the one that PySpark uses.
 
-        Raises ``PySparkRuntimeError`` if Java ends before.
+        Raises ``PySparkRuntimeError`` if Java ends before, and ``InterruptedError`` after `end`.
         """
         if self._noise is not None:
+            self._copying = True
             self._noise.copy()
         try:
             while not self._answer.exists():
+                if self._ended:
+                    raise InterruptedError("Java was ended while it started")
                 if self._process.poll() is not None:
                     raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
                 time.sleep(_POLL)
@@ -84,16 +90,25 @@ class JavaProcess:
         SparkContext._ensure_initialized(gateway=gateway)
 
     def started(self, *, spark: bool) -> None:
-        """Show what Java writes from now on, and its usual messages until now if Spark has not started."""
+        """Show what Java writes from now on, and its usual messages until now if Spark could not start."""
         if self._noise is not None:
             self._noise.ended(started=spark)
 
     def end(self) -> None:
-        """End a process that nobody has connected to."""
-        self._process.kill()
-        self._process.communicate()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """End the process, in which no session has started yet; a thread that waits for one fails."""
+        for logger in ("", "py4j.clientserver", "py4j.java_gateway"):
+            logging.getLogger(logger).addFilter(_not_of_py4j)  # it would say that Java does not answer
         if self._noise is not None:
+            self._noise.silence()
+        self._ended = True
+        self._process.terminate()  # Java removes its temporary files
+        try:
+            self._process.communicate(timeout=_PATIENCE)
+        except TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._noise is not None and not self._copying:
             self._noise.dropped()
 
 
@@ -103,6 +118,10 @@ def _command(settings: Mapping[str, str]) -> list[str]:
     pairs = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     more = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
     return [str(Path(_find_spark_home(), "bin", "spark-submit")), *pairs, *more]
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in record.pathname
 
 
 def _ignore_interrupts() -> None:

@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 
 from rowtime.core.time import BEGINNING, END
 from rowtime.frames.queries import spans_since
+from rowtime.runtime.late_session import is_here
 from rowtime.state.costs import DRIVER, JOBS, PLANNING, TickCost
 
 if TYPE_CHECKING:
@@ -110,10 +112,16 @@ class JobTimes:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        self._context = spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark has no public way
+        self._spark = spark
+
+    @cached_property
+    def _context(self) -> Any:
+        return self._spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark has no public way
 
     def next(self) -> int | None:
         """Return the number of the next job; ``None`` if Spark does not tell."""
+        if not is_here(self._spark):
+            return 0
         with suppress(Py4JError, TypeError):
             return int(self._context.dagScheduler().numTotalJobs())
         return None
@@ -121,7 +129,7 @@ class JobTimes:
     def running(self) -> bool:
         """Return True if a job runs now; False if Spark does not tell."""
         with suppress(Py4JError, TypeError):
-            return len(self._context.statusTracker().getActiveJobIds()) > 0
+            return is_here(self._spark) and len(self._context.statusTracker().getActiveJobIds()) > 0
         return False
 
     def since(self, first: int) -> list[Span]:

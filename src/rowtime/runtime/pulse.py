@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Self
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 
 from rowtime.core.time import wall_clock
+from rowtime.runtime.session import page_of
 from rowtime.state.liveness import Sign, give_sign, take_sign_back
 from rowtime.state.under_way import UnderWay
 
@@ -32,7 +33,7 @@ class Pulse:
         self._engine, self._place = engine, engine.checkpoint.folder
         self._locked = isinstance(self._place, Path)
         self._over, self._signed = Event(), False
-        self._page = "" if self._locked else engine.spark.sparkContext.uiWebUrl or ""
+        self._page = "" if self._locked else page_of(engine.spark) or ""
 
     def __enter__(self) -> Self:
         self._beat()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from pyspark.sql import SparkSession
 
 from rowtime.core.errors import refuse
 from rowtime.runtime import class_archive
-from rowtime.runtime.spark_start import launched_early, session_with
+from rowtime.runtime.late_session import LateSession
+from rowtime.runtime.spark_start import is_launched, launched_early, session_with
 
 _CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -85,6 +86,22 @@ def early_java(text: str, conf: Mapping[str, str]) -> AbstractContextManager[Non
     if _QUERY.search(text) is None or _NEEDS_MORE.search(text) is not None:
         return nullcontext()
     return launched_early(_application((), None, conf))
+
+
+def late_spark(conf: Mapping[str, str], prepare: Callable[[SparkSession], SparkSession]) -> SparkSession | None:
+    """Return the session that ``prepare`` makes of a local one with ``conf``; using it waits until Spark has started.
+
+    ``None`` if no Java was launched early for it, or if it has a page.
+    """
+    settings = _application((), None, conf)
+    if settings.get("spark.ui.enabled") != "false" or not is_launched(settings):
+        return None
+    return LateSession(lambda: prepare(session_with(settings)))
+
+
+def page_of(spark: SparkSession) -> str | None:
+    """Return the address of Spark's page, if it has one."""
+    return None if isinstance(spark, LateSession) else spark.sparkContext.uiWebUrl
 
 
 def _application(jars: Sequence[str], master: str | None, conf: Mapping[str, str]) -> dict[str, str]:
@@ -172,6 +189,10 @@ def active(spark: SparkSession) -> Iterator[None]:
     Spark parses type names (`TIMESTAMP`) by the settings of the active session, whichever session is used: in the
     user's session it may mean TIMESTAMP_NTZ.
     """
+    if isinstance(spark, LateSession) and not spark.is_here():
+        with spark.active_here():
+            yield
+        return
     sessions: Any = SparkSession._get_j_spark_session_class(spark._jvm)  # noqa: SLF001 - PySpark has no public way
     before = sessions.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001 - as above

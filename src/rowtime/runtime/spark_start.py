@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from threading import Lock
 from typing import Final
 
 from pyspark import SparkContext
@@ -19,6 +20,10 @@ _RUNS_ALREADY: Final = ("MASTER", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")
 """Variables that say that Spark runs already, or somewhere else."""
 _launched: Final[list[JavaProcess]] = []
 """The Java that waits for a session; at most one."""
+_starting: Final[list[JavaProcess]] = []
+"""The Java in which a session is being created."""
+_turn: Final = Lock()
+"""Held while a session is created: others then use the same Java."""
 
 
 @contextmanager
@@ -32,8 +37,14 @@ def launched_early(settings: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     finally:
-        while _launched:
-            _launched.pop().end()
+        for processes in (_launched, _starting):
+            while processes:
+                processes.pop().end()
+
+
+def is_launched(settings: Mapping[str, str]) -> bool:
+    """Return True if a Java with these settings waits for its session."""
+    return any(process.settings == settings for process in _launched)
 
 
 def session_with(settings: Mapping[str, str]) -> SparkSession:
@@ -41,26 +52,33 @@ def session_with(settings: Mapping[str, str]) -> SparkSession:
 
     Raises ``Failure`` (R510) without Java, and what Spark raises.
     """
-    session, process = None, None
-    try:
-        with java.available():
-            if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
-                process = _java_with(settings)
-                process.connect()
-            builder = SparkSession.builder
-            for key, value in settings.items():
-                builder = builder.config(key, value)
-            session = builder.getOrCreate()
-    finally:
-        if process is not None:
+    with _turn, java.available():
+        if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+            return _created(settings)
+        process = _java_with(settings)
+        session = None
+        try:
+            process.connect()
+            session = _created(settings)
+        finally:
             process.started(spark=session is not None)
-    return session
+            if process in _starting:
+                _starting.remove(process)
+        return session
+
+
+def _created(settings: Mapping[str, str]) -> SparkSession:
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
 
 
 def _java_with(settings: Mapping[str, str]) -> JavaProcess:
-    while _launched:
-        early = _launched.pop()
-        if early.settings == settings:
-            return early
+    early = _launched.pop() if _launched else None
+    if early is not None and early.settings != settings:
         early.end()
-    return JavaProcess(settings)
+        early = None
+    process = early or JavaProcess(settings)
+    _starting.append(process)
+    return process

@@ -30,7 +30,7 @@ class StartNoise:
 
     def __init__(self) -> None:
         self._out = os.dup(STDERR)
-        self._starting, self._turn = True, Lock()
+        self._starting, self._silent, self._turn = True, False, Lock()
         self._held: list[bytes] = []
         self._rest = b""
         self._from, self.pipe = os.pipe()
@@ -42,6 +42,11 @@ class StartNoise:
     def copy(self) -> None:
         """Begin to show what the JVM writes; until then the pipe keeps it."""
         Thread(target=self._copy, name="rowtime-stderr", daemon=True).start()
+
+    def silence(self) -> None:
+        """Show nothing more: the JVM is about to be ended, and may complain."""
+        with self._turn:
+            self._silent, self._held, self._rest = True, [], b""
 
     def dropped(self) -> None:
         """Close the pipe of a JVM that has ended, with what nobody has copied."""
@@ -63,6 +68,8 @@ class StartNoise:
         os.close(self._from)
 
     def _take(self, data: bytes) -> None:
+        if self._silent:
+            return
         if not self._starting:
             self._write(data)
             return

@@ -38,6 +38,7 @@ from rowtime.runtime.apart import above, apart
 from rowtime.runtime.clock_pass import clock_pass
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.given_rows import GivenRows
+from rowtime.runtime.late_session import describe_jobs
 from rowtime.runtime.meter import Meter
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed
 from rowtime.runtime.refusal import Refusal, Rejection
@@ -178,7 +179,7 @@ class RunningTick:
 
     def name_jobs(self) -> None:
         """Name the next jobs with the last description."""
-        self.spark.sparkContext.setJobDescription(self.jobs[-1] if self.jobs else "")
+        describe_jobs(self.spark, self.jobs[-1] if self.jobs else "")
 
     def write(
         self, node: Operator, rows: DataFrame | pa.Table, routes: Mapping[str, Route], count: int | None
