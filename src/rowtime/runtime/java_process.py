@@ -11,7 +11,6 @@ import os
 import shlex
 import shutil
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -113,8 +112,6 @@ class JavaProcess:
 
 
 def _command(settings: Mapping[str, str]) -> list[str]:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # by default Spark's workers run the `python3` of the PATH
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     pairs = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     more = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
     return [str(Path(_find_spark_home(), "bin", "spark-submit")), *pairs, *more]

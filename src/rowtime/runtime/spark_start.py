@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
@@ -33,6 +34,7 @@ def launched_early(settings: Mapping[str, str]) -> Iterator[None]:
     Nothing is launched if Spark runs already, or if its Java is to be searched for.
     """
     if SparkContext._gateway is None and java.named() is not None and not any(map(os.environ.get, _RUNS_ALREADY)):
+        _use_this_python()
         _launched.append(JavaProcess(settings))
     try:
         yield
@@ -52,6 +54,7 @@ def session_with(settings: Mapping[str, str]) -> SparkSession:
 
     Raises ``Failure`` (R510) without Java, and what Spark raises.
     """
+    _use_this_python()
     with _turn, java.available():
         if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
             return _created(settings)
@@ -65,6 +68,12 @@ def session_with(settings: Mapping[str, str]) -> SparkSession:
             if process in _starting:
                 _starting.remove(process)
         return session
+
+
+def _use_this_python() -> None:
+    """Let Spark's workers run the Python of this process; by default they run the `python3` of the PATH."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 
 def _created(settings: Mapping[str, str]) -> SparkSession:
