@@ -190,3 +190,18 @@ def test_spark_that_does_not_start_stops_a_tick_that_needs_it(
     assert rows_of(pipeline(tmp_path / "a").run_available(tmp_path / "a" / "check")) == [(0, 1), (1, 2), (2, 3)]
     with pytest.raises(Failure, match="no Java"):
         pipeline(tmp_path / "b", "CAST(conv(CAST(v AS STRING), 10, 2) AS BIGINT)").run_available(tmp_path / "b" / "c")
+
+
+@pytest.mark.parametrize(
+    ("more", "late"),
+    [("", True), ("CREATE FUNCTION twice(n BIGINT) RETURNS BIGINT RETURN n * 2;", False)],
+    ids=["none", "of the script"],
+)
+def test_a_session_in_which_names_of_functions_are_checked_is_not_late(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str, *, late: bool
+) -> None:
+    session = LateSession(lambda: derive(spark))
+    monkeypatch.setattr("rowtime.runtime.session.late_spark", lambda *_: session)
+    monkeypatch.setattr("rowtime.runtime.session.new_spark", lambda *_, **__: spark)
+    sql = rt.Pipeline(home=tmp_path / "home").sql(more + PUMP.format("v"))
+    assert (sql.session(sql.compile()) is session) == late

@@ -63,7 +63,7 @@ class Sessions:
         if self.given is None:
             conf = _with(self.conf, settings_for([place, home.path, *read_in_stores(program)]))
             jars = _jars(program)
-            if not (jars or scripted or self.python or self.deterministic):
+            if not (jars or program.catalog.scalars or scripted or self.python or self.deterministic):
                 late = late_spark(conf, derived)
                 if late is not None:
                     warm()
