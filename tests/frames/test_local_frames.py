@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from rowtime.frames.kinds import arrow_of
-from rowtime.frames.local import LocalFrame, is_local, joined, typed
+from rowtime.frames.local import LocalFrame, is_local, joined
 from rowtime.frames.queries import Uncomputed
 from rowtime.frames.tables import put_together
 from rowtime.operators.rows.collations import grouped
@@ -129,20 +128,6 @@ def test_spark_computes_a_descending_series(spark: SparkSession) -> None:
     for step in ("", ", 1L"):
         with pytest.raises(Uncomputed, match="ivision by zero"):
             _frame(spark).selectExpr(f"explode(sequence(n, 2L{step})) AS x").toArrow()
-
-
-def test_aggregates_have_the_types_of_spark(spark: SparkSession) -> None:
-    """The first tick need not ask Spark for the types."""
-    fields = [("d", "decimal(30,4)"), ("i", "smallint"), *FIELDS]
-    empty = LocalFrame(
-        spark, fields, pa.table({f"c{n}": pa.array([], arrow_of(kind)) for n, (_, kind) in enumerate(fields)})
-    )
-    texts = [f"{name}({column})" for name in ("sum", "min", "max", "count") for column, kind in fields]
-    known = {text: empty.type_of(text) for text in [*texts, "max_by(k, t)", "count_if(n > 1)"]}
-    known = {text: kind for text, kind in known.items() if kind is not None}
-    assert len(known) == len(texts)  # all except the sums of a text and of a time
-    rows = typed(empty).selectExpr(*(f"{text} AS `{text}`" for text in known))
-    assert known == {field.name: field.dataType.simpleString() for field in rows.schema}
 
 
 NOT_READ = [

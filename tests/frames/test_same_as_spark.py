@@ -84,6 +84,12 @@ INSTANT = ["unix_micros(a)", "unix_micros(a) - pmod(unix_micros(a), 3600000000L)
 DECIMALS = ("decimal(10,2)", "decimal(5,4)")
 COMPARED = [text for text in ORDERED if not text.startswith(("greatest", "least"))] + ["a * 0.5 > 3", "a < 2 * b"]
 EXACT = ["a + b", "a - b", "a * b", "a * 0.908", "0.05 + a", "a - 1.5", "a * -0.25"]
+BOTH = [*ANY, *ORDERED, *(text for text in ARITHMETIC if "L" not in text)]
+ROUNDED = [
+    "a > 1.5", "a = 0.1", "a <= 12345678.1234567", "a IN (0.1, 2, 2.5)", "a BETWEEN 0.1 AND 2.5", "a * 0.1",
+    "1.1 + a", "a - 0.3", "a / 0.3", "0.7 / a", "coalesce(a, 0.1)", "if(a > 0.1, a, 1.5)", "greatest(a, 0.1)",
+    "least(0.1, a, 1)", "nullif(a, 0.1)", "CAST(a AS DOUBLE)",
+]  # fmt: skip
 CASES = [
     *((kind, kind, ANY) for kind in VALUES),
     *((kind, kind, ORDERED) for kind in VALUES),
@@ -91,6 +97,9 @@ CASES = [
     *((one, other, INTEGERS) for one, other in product(WHOLE, ("int", "bigint"))),
     *((one, other, EXACT) for one, other in product(DECIMALS, (*DECIMALS, *WHOLE))),
     *((one, other, EXACT) for one, other in product(WHOLE, DECIMALS)),
+    *(pair for kind in DECIMALS for pair in [(kind, "double", BOTH), ("double", kind, BOTH)]),
+    ("double", "double", ROUNDED),
+    *((kind, kind, ["CAST(a AS DOUBLE)"]) for kind in DECIMALS),
     *((one, other, COMPARED) for one, other in product(DECIMALS, (*DECIMALS, *WHOLE))),
     *((one, other, ["abs(a)", "nullif(a, b)"]) for one, other in product(NUMBERS, ("int", "double"))),
     ("timestamp", "timestamp", [*TIME, *INSTANT, *PARTS]),
@@ -149,7 +158,9 @@ def test_an_expression_has_the_value_of_spark(spark: SparkSession, one: str, oth
     assert not differ, differ[:10]
 
 
-@pytest.mark.parametrize(("kind", "texts"), [("timestamp", [*TIME, *INSTANT, *PARTS]), ("string", TEXT)])
+@pytest.mark.parametrize(
+    ("kind", "texts"), [("timestamp", [*TIME, *INSTANT, *PARTS]), ("string", TEXT), ("double", ROUNDED)]
+)
 def test_listed_functions_are_translated(kind: str, texts: list[str]) -> None:
     """The comparison with Spark covers every kind of expression."""
     scope = scope_of({name: Value(name, kind) for name in "ab"})

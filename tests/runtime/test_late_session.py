@@ -156,6 +156,46 @@ def test_small_ticks_are_committed_before_spark_is_there(late: Gate, tmp_path: P
     assert (late.waits, is_here(late.session)) == (0, False)
 
 
+OF_GROUPS = """CREATE STREAM s (k BIGINT, v BIGINT, p DECIMAL(10, 2));
+CREATE STREAM o (k BIGINT, v BIGINT) USING memory;
+CREATE PUMP p AS INSERT INTO o {};
+"""
+QUERIES = {
+    "SELECT STREAM k, SUM(v) + COUNT(*) AS v FROM s GROUP BY FLOOR(s.ROWTIME TO MINUTE), k HAVING AVG(v) > 1.5": [
+        (1, 7), (2, 3),
+    ],
+    "SELECT STREAM MIN(k) AS k, FIRST(v) + MAX_BY(k, v) AS v FROM s GROUP BY FLOOR(s.ROWTIME TO MINUTE)": [(0, 1)],
+    "SELECT STREAM SIZE(COLLECT_LIST(v)) AS k, COUNT(DISTINCT k) AS v FROM s GROUP BY FLOOR(s.ROWTIME TO MINUTE)": [
+        (5, 3),
+    ],
+    "SELECT STREAM k, SUM(v) AS v FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ROWTIME), INTERVAL '1' MINUTE)) "
+    "GROUP BY window_start, window_end, k": [(0, 3), (1, 5), (2, 2)],
+    "SELECT STREAM k, MAX(v) AS v FROM s GROUP BY SESSION(s.ROWTIME, INTERVAL '1' MINUTE), k": [
+        (2, 2), (0, 3), (1, 4),
+    ],
+    "SELECT STREAM k, SUM(v) OVER (PARTITION BY k ORDER BY s.ROWTIME ROWS 1 PRECEDING) AS v FROM s": [
+        (0, 0), (1, 1), (2, 2), (0, 3), (1, 5),
+    ],
+    "SELECT STREAM k, v FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY ROWTIME MEASURES SUM(A.v) AS v "
+    "PATTERN (A A) WITHIN INTERVAL '1' HOUR DEFINE A AS A.v >= 0)": [(0, 3), (1, 5)],
+    "SELECT STREAM a.k, b.v FROM s OVER (RANGE INTERVAL '1' MINUTE PRECEDING) AS a "
+    "JOIN s OVER (RANGE INTERVAL '1' MINUTE PRECEDING) AS b ON a.v = b.k AND a.k = b.k": [
+        (0, 0), (1, 1), (2, 2), (0, 3), (1, 4),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_start_does_not_ask_spark_about_what_the_driver_computes(late: Gate, tmp_path: Path, query: str) -> None:
+    sql = rt.Pipeline(home=tmp_path / "home").sql(OF_GROUPS.format(query))
+    sql.home.define("s", sql.compile().defines[0].as_json())
+    with rt.writer("s", home=tmp_path / "home") as log:
+        log.insert([{"k": n % 3, "v": n, "p": None, "rowtime": n * 1_000_000} for n in range(5)])
+        log.end()
+    assert rows_of(sql.run_available(tmp_path / "check")) == QUERIES[query]
+    assert (late.waits, is_here(late.session)) == (0, False)
+
+
 def test_a_tick_that_needs_spark_waits_for_it(late: Gate, tmp_path: Path) -> None:
     query = pipeline(tmp_path, "CAST(conv(CAST(v AS STRING), 10, 2) AS BIGINT)").run_available(tmp_path / "check")
     assert rows_of(query) == [(0, 0), (1, 1), (2, 10)]

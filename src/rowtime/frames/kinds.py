@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +38,9 @@ _NAMES: Final = {
     "integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "real": "float",
     "timestamp_ltz": "timestamp",
 }  # fmt: skip
+_KNOWN_WORDS: Final = {*PLAIN, *_NAMES, *_CARRIED}
+_FIELD_NAME: Final = re.compile(r"`(?:[^`]|``)*`|\w+(?=\s*:)")
+_WORD: Final = re.compile(r"[a-z_]\w*")
 
 
 def named(kind: str) -> str:
@@ -118,15 +122,39 @@ def sql_type(kind: str) -> str:
 
 @lru_cache(maxsize=1024)
 def spark_type(kind: str) -> DataType:
-    """Return a type as Spark's."""
+    """Return a type as Spark's; Spark itself is only needed for types that frames do not know by name."""
     from pyspark.sql import types as t  # noqa: PLC0415 - Spark
 
+    if _KNOWN_WORDS.issuperset(_WORD.findall(_FIELD_NAME.sub("", kind.lower()))):  # the parser takes more than Spark
+        with suppress(Untranslated, SqlglotError, ValueError):
+            return _composed(exp.DataType.build(kind, dialect="spark"))
+    return t._parse_datatype_string(kind)  # noqa: SLF001 - no public reader of types; it needs Spark
+
+
+def _composed(node: exp.DataType) -> DataType:
+    """Return a parsed type; raises ``Untranslated`` if it is, or contains, one that frames do not know by name."""
+    from pyspark.sql import types as t  # noqa: PLC0415 - Spark
+
+    parts = node.expressions
+    if node.this == exp.DType.STRUCT:
+        return t.StructType([t.StructField(part.name, _composed(part.args["kind"])) for part in parts])
+    if node.this == exp.DType.ARRAY:
+        return t.ArrayType(_composed(parts[0]))
+    if node.this == exp.DType.MAP:
+        key, value = map(_composed, parts)
+        return t.MapType(key, value)
+    if match := DECIMAL.fullmatch(kind := named(type_of(node))):
+        return t.DecimalType(int(match[1]), int(match[2]))
+    if parts:
+        raise Untranslated(kind)
     plain = {
         "boolean": t.BooleanType, "tinyint": t.ByteType, "smallint": t.ShortType, "int": t.IntegerType,
         "bigint": t.LongType, "float": t.FloatType, "double": t.DoubleType, "string": t.StringType,
         "date": t.DateType, "timestamp": t.TimestampType, "timestamp_ntz": t.TimestampNTZType, "binary": t.BinaryType,
     }  # fmt: skip
-    return plain[kind]() if kind in plain else t._parse_datatype_string(kind)  # noqa: SLF001 - no public reader of types
+    if kind not in plain:
+        raise Untranslated(kind)
+    return plain[kind]()
 
 
 @lru_cache(maxsize=1024)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 import pyarrow as pa
 
 from rowtime.frames.columns import places_in, selected
-from rowtime.frames.kinds import DECIMAL, PLAIN, arrow_of, holds, spark_type, sql_type
+from rowtime.frames.kinds import PLAIN, arrow_of, holds, spark_type, sql_type
 from rowtime.frames.queries import FEW_ROWS, Query, TooMany, all_of, as_columns, called
 from rowtime.frames.tables import Column, delivered, sorted_by, stacked
 from rowtime.frames.translated import Item, group_key, item, order, parsed, scope_of, scope_of_fields, tested
@@ -57,6 +57,12 @@ class LocalFrame(Rows):
             return None
         return cls(session, fields, as_columns(table, [name for name, _ in fields]))
 
+    @classmethod
+    def empty(cls, session: SparkSession, fields: Sequence[Column]) -> LocalFrame:
+        """Return a frame without rows."""
+        table = pa.table({f"c{n}": pa.array([], arrow_of(kind)) for n, (_, kind) in enumerate(fields)})
+        return cls(session, fields, table)
+
     # -- what there is ------------------------------------------------------------------
 
     @property
@@ -95,14 +101,6 @@ class LocalFrame(Rows):
         except Untranslated:
             return False
         return True
-
-    def type_of(self, text: str) -> str | None:
-        """Return the type of an expression or aggregate in Spark; ``None`` if only Spark knows."""
-        try:
-            kind = self.scope.value(parsed(text)).type
-        except Untranslated:
-            return None
-        return kind if kind in PLAIN or DECIMAL.fullmatch(kind) else None
 
     # -- methods of a DataFrame ---------------------------------------------------------
 
@@ -378,12 +376,6 @@ class LocalFrame(Rows):
 def is_local(rows: Any) -> TypeGuard[LocalFrame]:
     """Return True for rows on the driver."""
     return isinstance(rows, LocalFrame)
-
-
-def typed(rows: Any) -> DataFrame:
-    """Return rows with the same columns, perhaps none, for asking Spark for types."""
-    frame: DataFrame = rows.nothing if is_local(rows) else rows
-    return frame
 
 
 def joined(rows: DataFrame, others: DataFrame, test: str, how: str) -> DataFrame:

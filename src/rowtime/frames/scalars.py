@@ -122,7 +122,8 @@ def _arithmetic(sign: str) -> Rule:
         if isinstance(node.expression, exp.Interval) and left.type in TIMES and sign in "+-":
             return _moved(left, (1 if sign == "+" else -1) * _micros(node.expression))
         right = scope.value(node.expression)
-        if DECIMAL.fullmatch(left.type) or DECIMAL.fullmatch(right.type):
+        decimals = any(DECIMAL.fullmatch(side.type) for side in (left, right))
+        if decimals and "double" not in (left.type, right.type):
             return _of_decimals(sign, node, left, right)
         (left, right), kind = together([left, right])
         if kind not in WHOLE and kind != "double":
@@ -169,7 +170,7 @@ def _micros(node: exp.Interval) -> int:
 
 def _divided(node: exp.Expr, scope: Scope) -> Value:
     parts = [scope.value(part) for part in (node.this, node.expression)]
-    if not all(one.whole or one.type == "double" for one in parts):
+    if not all(one.whole for one in parts) and "double" not in (one.type for one in parts):
         raise Untranslated(node.sql())
     left, right = (cast(one, "double").sql for one in parts)
     fails = f"(1 // CAST({right} <> 0 AS INTEGER))"  # for a zero divisor; DuckDB would divide floats by it

@@ -18,6 +18,7 @@ TEXTS: Final = 4096  # that a scope remembers
 DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}  # as in Spark
 WIDTH: Final = {name: n for n, name in enumerate(WHOLE)}
 NUMBER: Final = re.compile(r"-?\d+")
+_DOUBLE_DIGITS: Final = 15  # each such number is a DOUBLE
 _MIN_BIGINT: Final = -(2**63)
 
 
@@ -121,9 +122,15 @@ def cast(of: Value, kind: str) -> Value:
     """Return a value in another type in which it is the same number."""
     if of.type == kind:
         return of
-    if of.type == "void" or (of.whole and (kind in WHOLE or kind == "double")):
+    if of.type == "void" or (of.whole and kind in WHOLE) or (kind == "double" and _widens_to_double(of.type)):
         return Value(f"CAST({of.sql} AS {sql_type(kind)})", kind)
     raise Untranslated(f"{of.type} as {kind}")
+
+
+def _widens_to_double(kind: str) -> bool:
+    """Return True for a number that is rounded to a DOUBLE as in Spark: a decimal has at most 15 digits then."""
+    match = DECIMAL.fullmatch(kind)
+    return kind in WHOLE or kind == "double" or (match is not None and int(match[1]) <= _DOUBLE_DIGITS)
 
 
 def wider(one: str, other: str) -> str:
@@ -134,7 +141,7 @@ def wider(one: str, other: str) -> str:
         return other
     if one in WHOLE and other in WHOLE:
         return max(one, other, key=WIDTH.__getitem__)
-    if {one, other} <= {*WHOLE, "double"}:
+    if "double" in (one, other) and _widens_to_double(one) and _widens_to_double(other):
         return "double"
     raise Untranslated(f"{one} and {other}")
 
@@ -150,8 +157,8 @@ def together(values: Sequence[Value]) -> tuple[list[Value], str]:
 
 
 def comparable(values: Sequence[Value]) -> list[Value]:
-    """Return values that are compared in a common type; decimals in one that has all of their digits."""
-    if any(DECIMAL.fullmatch(value.type) for value in values):
+    """Return values that are compared in a common type; decimals in one that has all of their digits, or as DOUBLE."""
+    if all(value.type != "double" for value in values) and any(DECIMAL.fullmatch(value.type) for value in values):
         return _as_decimals(values)
     aligned, kind = together(values)
     plain(Value("", kind))

@@ -26,6 +26,7 @@ from rowtime.expr.aggregates import orders_rows
 from rowtime.expr.many_rows import generator, has_aggregates
 from rowtime.expr.readable import in_words, readable
 from rowtime.expr.store_assignment import may_assign
+from rowtime.frames.typed import type_of
 from rowtime.operators.contract import Operator
 from rowtime.operators.rows.calls_apart import spark_functions
 from rowtime.plan.bind.pump_edge import PumpEdge
@@ -180,11 +181,9 @@ class _Analyst:
         tables = [({name.lower() for name in rows.columns}, rows) for rows in self._types.here(node)]
 
         def computed(tree: exp.Expr) -> bool:
-            if tree.find(exp.AggFunc, exp.Window, exp.Query):
-                return False
             wanted = _columns_of(tree)
             rows = next((rows for names, rows in tables if wanted <= names), None)
-            return rows is not None and rows.can(to_spark(tree))
+            return rows is not None and type_of(rows, to_spark(tree)) is not None
 
         return [tree for tree in trees if not computed(tree)]
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from rowtime.core import columns as hidden
-from rowtime.frames.kinds import arrow_of, holds, named
+from rowtime.frames.kinds import holds, named
 from rowtime.frames.local import LocalFrame, is_local
 from rowtime.frames.queries import Uncomputed
 from rowtime.frames.words import Untranslated
@@ -98,8 +97,7 @@ class ColumnTypes:
         fields = [(name, kind if "<" in kind else named(kind)) for name, kind in self._columns(node).items()]
         if not all(holds(kind) for _, kind in fields):
             raise Untranslated(node.name)
-        table = pa.table({f"c{n}": pa.array([], arrow_of(kind)) for n, (_, kind) in enumerate(fields)})
-        return LocalFrame(_NO_SPARK, fields, table)
+        return LocalFrame.empty(_NO_SPARK, fields)
 
     def _here(self, node: Operator) -> LocalFrame | None:
         """Return an operator's output without rows; ``None`` if only Spark knows its types."""

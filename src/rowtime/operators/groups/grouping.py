@@ -12,8 +12,8 @@ from sqlglot import exp
 from rowtime.core.errors import RowtimeError
 from rowtime.expr.aggregates import orders_rows
 from rowtime.expr.conditions import columns_in
+from rowtime.frames.typed import groups
 from rowtime.operators.contract import AGGREGATION, TRANSFORMATION, Control, Derivation, Operator, Pairs, Tick, quoted
-from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.rows.partials import Accumulators
 from rowtime.sql.generate import to_spark
@@ -116,15 +116,15 @@ class Groups(Operator):
     def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
         """Return the rows with the keys beside them; and the groups, without aggregates that Spark refuses."""
         keyed = self._beside_keys(rows)
-        return [keyed, self._empty(keyed, [item for item in self.aggregates if _takes(keyed, item.sql)])]
+        return [keyed, self._empty(keyed, [item for item in self.aggregates if _takes(keyed, item.text)])]
 
     def _beside_keys(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         return rows(self.inputs[0]).selectExpr("*", *(key.sql for key in self.keys))
 
     def _empty(self, keyed: DataFrame, aggregates: Sequence[Item]) -> DataFrame:
-        calls = [F.expr(item.sql) for item in aggregates]
-        numbers = [F.count(F.lit(1)).alias(name) for name in ("__n", *self.numbers)]
-        return keyed.groupBy(*(key.column.name for key in self.keys), *self.edges).agg(*numbers, *calls)
+        keys = [*(key.column.name for key in self.keys), *self.edges]
+        numbers = dict.fromkeys(("__n", *self.numbers), "count(1)")
+        return groups(keyed, keys, numbers | {item.column.name: item.text for item in aggregates})
 
 
 class RowGroups(Groups):
@@ -193,7 +193,7 @@ def _takes(rows: DataFrame, aggregate: str) -> bool:
     from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415
 
     try:
-        rows.groupBy().agg(F.expr(aggregate))
+        groups(rows, [], {"__taken": aggregate})
     except (AnalysisException, ParseException):
         return False
     return True

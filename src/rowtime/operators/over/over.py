@@ -25,6 +25,7 @@ from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import columns_in
 from rowtime.expr.facts import Fact
+from rowtime.frames.typed import beside
 from rowtime.kernels.hashes import hashes
 from rowtime.kernels.window_functions import Nth
 from rowtime.kernels.windowed import Answer, Wanted, Windows, lasting, newest, renewed, whole
@@ -139,8 +140,7 @@ class Over(Unary):
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """Return an empty DataFrame with the calls."""
-        given, calls = rows(self.input), ((call.typed, call.column.name) for call in self.calls)
-        return given.crossJoin(given.selectExpr(*(f"{to_spark(of)} AS {quoted(name)}" for of, name in calls)))
+        return beside(rows(self.input), {call.column.name: to_spark(call.typed) for call in self.calls})
 
     def marks(self) -> Mapping[str, tuple[RunningMark, Fact]]:
         """Return the marks of its calls."""

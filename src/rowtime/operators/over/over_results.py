@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowtime.core.columns import AT
 from rowtime.core.errors import refuse
-from rowtime.frames.local import typed as typed_rows
+from rowtime.frames.typed import schema_of
 from rowtime.kernels.window_functions import Count, Distinct, Extreme, Nth
 from rowtime.kernels.windowed import Answer, takes
 from rowtime.operators.contract import Tick, quoted
@@ -35,15 +35,14 @@ def type_calls(tick: Tick, node: Over, rows: DataFrame) -> OverControl:
     control = tick.control(node)
     if control.types:
         return control
-    rows = typed_rows(rows)
-    typed = rows.selectExpr(*(f"{to_spark(call.typed)} AS {call.column.name}" for call in node.calls)).schema
-    given = rows.selectExpr(*(f"{to_spark(call.argument)} AS {call.column.name}" for call in node.calls)).schema
+    typed = schema_of(rows, {call.column.name: to_spark(call.typed) for call in node.calls})
+    given = schema_of(rows, {call.column.name: to_spark(call.argument) for call in node.calls})
     kinds = [field.dataType.simpleString() for field in given]
     for call, kind in zip(node.calls, kinds, strict=True):
         if not takes(call.function, kind):
             what = f"{node.name}: {to_rowtime(call.typed)} over a window does not take {kind.upper()}"
             raise refuse("R107", what, "Cast the argument, for example to DOUBLE or DECIMAL(18, 2).")
-    schema = rows.selectExpr(*(f"{to_spark(value)} AS {name}" for name, value in node.values.items())).schema
+    schema = schema_of(rows, {name: to_spark(value) for name, value in node.values.items()})
     collated = [field.name for field in schema if has_collation(field.dataType)]
     for name in collated:
         if schema[name].dataType.typeName() != "string":

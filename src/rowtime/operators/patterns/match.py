@@ -32,6 +32,7 @@ from rowtime.core.columns import (
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, to_text
 from rowtime.expr.conditions import columns_in
+from rowtime.frames.typed import beside
 from rowtime.kernels.hashes import hashes
 from rowtime.kernels.matching.automaton import Automaton, automaton
 from rowtime.kernels.matching.matcher import Clause, To
@@ -203,16 +204,11 @@ class Match(Unary):
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """Return an empty DataFrame with the slots."""
         given = rows(self.input)
-        texts = [
-            f"{to_spark(slot.typed)} AS {quoted(slot.column.name)}"
-            for slot in self.slots
-            if not isinstance(slot, MatchFunction)
-        ]
+        read = {slot.column.name: to_spark(slot.typed) for slot in self.slots if not isinstance(slot, MatchFunction)}
         functions = [slot.column for slot in self.slots if isinstance(slot, MatchFunction)]
         nulls = [f"CAST(NULL AS {column.type}) AS {quoted(column.name)}" for column in functions]
         keys = [f"{to_spark(key.expression)} AS {quoted(key.column.name)}" for key in self.keys]
-        wide = given.selectExpr("*", *keys, *nulls)
-        return wide.crossJoin(given.selectExpr(*texts)) if texts else wide
+        return beside(given, read, given.selectExpr("*", *keys, *nulls))
 
     # -- the pattern ---------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from rowtime.core.columns import POSITION, ROWTIME, WRITER
 from rowtime.expr.aggregates import Decomposed, Part, decompose, ordered_text, split
-from rowtime.frames.local import is_local, typed
+from rowtime.frames.typed import schema_of
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.collations import grouped
@@ -189,8 +189,7 @@ def _type_of(rows: DataFrame, text: str) -> str:
             return "double"
         mean = _type_of(rows, "avg" + total.removeprefix("sum"))
         return mean if mean == "double" else kind
-    local_type = rows.type_of(text) if is_local(rows) else None
-    return local_type or typed(rows).groupBy().agg(F.expr(text)).schema[0].dataType.simpleString()
+    return schema_of(rows, {"__type": text})[0].dataType.simpleString()
 
 
 def _cast(text: str, kind: str | None) -> str:

@@ -1,0 +1,126 @@
+"""The types of expressions and aggregates over rows, found without rows.
+
+The driver knows the types of what it computes, and of some aggregates that operators compute from others (AVG, FIRST).
+If it does not know one of the types that are wanted, Spark's analyzer is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from rowtime.frames.kinds import DECIMAL, MOST_DIGITS, WHOLE, array_text, decimal, holds
+from rowtime.frames.local import LocalFrame, is_local
+from rowtime.frames.translated import parsed
+from rowtime.frames.values import READS, Scope, only
+from rowtime.frames.words import Untranslated
+from rowtime.sql.generate import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+_MEAN_DIGITS: Final = 4  # that an average has in addition
+_EDGES: Final = (exp.First, exp.FirstValue, exp.Last, exp.LastValue, exp.AnyValue)
+
+
+def type_of(rows: DataFrame, text: str) -> str | None:
+    """Return the type in Spark of an expression or aggregate over rows of the driver; ``None`` if only Spark knows.
+
+    An expression of which this is known is accepted by Spark.
+    """
+    if not is_local(rows):
+        return None
+    try:
+        kind = rows.scope.remembered(("type", text), lambda: _type(parsed(text), rows.scope))
+    except Untranslated:
+        return None
+    return kind if holds(kind) else None
+
+
+def schema_of(rows: DataFrame, items: Mapping[str, str]) -> StructType:
+    """Return the types of expressions, or of aggregates, by their names."""
+    kinds = _types(rows, items)
+    if kinds is not None and is_local(rows):
+        return LocalFrame.empty(rows.sparkSession, kinds).schema
+    given: DataFrame = rows.nothing if is_local(rows) else rows
+    return given.selectExpr(*_named(items)).schema
+
+
+def beside(rows: DataFrame, items: Mapping[str, str], wide: DataFrame | None = None) -> DataFrame:
+    """Return empty rows with the columns of ``wide`` (or ``rows``), and expressions or aggregates over ``rows``."""
+    wide = rows if wide is None else wide
+    kinds = _types(rows, items)
+    if kinds is not None and is_local(wide):
+        return LocalFrame.empty(wide.sparkSession, [*wide.fields, *kinds])
+    return wide.crossJoin(rows.selectExpr(*_named(items))) if items else wide
+
+
+def groups(rows: DataFrame, keys: Sequence[str], aggregates: Mapping[str, str]) -> DataFrame:
+    """Return empty groups by columns, with aggregates by their names."""
+    kinds = _types(rows, {**{name: quoted(name) for name in keys}, **aggregates})
+    if kinds is not None:
+        return LocalFrame.empty(rows.sparkSession, kinds)
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark
+
+    return rows.groupBy(*keys).agg(*map(F.expr, _named(aggregates)))
+
+
+def _types(rows: DataFrame, items: Mapping[str, str]) -> list[tuple[str, str]] | None:
+    """Return the names with their types; ``None`` if only Spark knows one of them."""
+    kinds = [(name, kind) for name, text in items.items() if (kind := type_of(rows, text)) is not None]
+    return kinds if is_local(rows) and len(kinds) == len(items) else None
+
+
+def _named(items: Mapping[str, str]) -> list[str]:
+    return [f"{text} AS {quoted(name)}" for name, text in items.items()]
+
+
+def _type(node: exp.Expr, scope: Scope) -> str:
+    """Return a type; raises ``Untranslated``, also for an aggregate that is only a part."""
+    calls = [part for part in node.walk() if isinstance(part, exp.AggFunc | exp.Window)]
+    if not calls:
+        return scope.value(node).type
+    call = node
+    if isinstance(node, exp.Filter):
+        scope.boolean(node.expression.this)
+        call = node.this
+    if isinstance(call, exp.IgnoreNulls) and isinstance(call.this, _EDGES):
+        call = call.this
+    if calls != [call]:
+        raise Untranslated(node.sql())
+    rule = _RULES.get(type(call))
+    if rule is None:
+        return scope.value(call).type
+    only(call, READS.get(type(call), frozenset({"this"})))
+    return rule(scope.value(call.this).type)
+
+
+def _mean(kind: str) -> str:
+    if kind in (*WHOLE, "float", "double"):
+        return "double"
+    match = DECIMAL.fullmatch(kind)
+    if match is None:
+        raise Untranslated(kind)
+    digits, scale = (min(int(n) + _MEAN_DIGITS, MOST_DIGITS) for n in match.groups())
+    return decimal(digits, scale)
+
+
+def _same(kind: str) -> str:
+    return kind
+
+
+def _list(kind: str) -> str:
+    if not holds(kind):  # NULL
+        raise Untranslated(kind)
+    return array_text(kind)
+
+
+_RULES: Final[Mapping[type, Callable[[str], str]]] = {
+    exp.Avg: _mean,
+    exp.ArrayAgg: _list,
+    **dict.fromkeys(_EDGES, _same),
+}
+"""The type of an aggregate, by that of its argument; `frames.aggregates` knows the others."""
