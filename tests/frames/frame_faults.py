@@ -150,7 +150,7 @@ def a_row_comes_once_a_match(patch: pytest.MonkeyPatch) -> None:
 
 
 def both_zeros_are_groups(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(local, "_one_zero", lambda key: key)
+    patch.setattr(local, "group_key", lambda key: key)
 
 
 def nulls_are_counted(patch: pytest.MonkeyPatch) -> None:

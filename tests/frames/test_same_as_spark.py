@@ -43,7 +43,7 @@ VALUES: dict[str, list[Any]] = {
     "decimal(10,2)": [Decimal("-99999999.99"), Decimal("0.00"), Decimal("0.01"), Decimal("12.50"), None],
     "decimal(5,4)": [Decimal("-1.0001"), Decimal(0), Decimal("9.9999"), None],
     "boolean": [True, False, None],
-    "string": ["", "a", "A", "ab", "é", "e\u0301", "😀", "z'", '"', "%", "\\", " ", "10", None],
+    "string": ["", "a", "A", "ab", "é", "e\u0301", "😀", "z'", '"', "%", " \t\u00a0 b \u2003 ", "\\", " ", "10", None],
     "date": [time and time.date() for time in _TIMES],
     "timestamp": [time and time.replace(tzinfo=_UTC) for time in _TIMES],
     "timestamp_ntz": _TIMES,
@@ -84,6 +84,21 @@ INSTANT = ["unix_micros(a)", "unix_micros(a) - pmod(unix_micros(a), 3600000000L)
 DECIMALS = ("decimal(10,2)", "decimal(5,4)")
 COMPARED = [text for text in ORDERED if not text.startswith(("greatest", "least"))] + ["a * 0.5 > 3", "a < 2 * b"]
 EXACT = ["a + b", "a - b", "a * b", "a * 0.908", "0.05 + a", "a - 1.5", "a * -0.25"]
+WRITTEN = [
+    f"a {sign} {kind} '{text}'" for sign in ("<", "=", ">=") for kind in ("TIMESTAMP", "TIMESTAMP_NTZ")
+    for text in ("1969-12-31 23:59:59.999999", "2026-11-22", "1582-10-10T12:00:00", "2024-02-29 13:07:05.000001",
+                 "0001-01-01 00:00:00", "9999-12-31 23:59:59.9", "2026-1-2", "2026-02-30", "10:00:00")
+]  # fmt: skip
+DAYS = [
+    *(f"a >= DATE '{text}'" for text in ("1970-01-01", "1582-10-10", "2024-02-29", "2023-02-29", "2026-11-22 10:00")),
+    *(f"EXTRACT({part} FROM a)" for part in ("YEAR", "QUARTER", "MONTH", "DAY", "DOW", "WEEK")),
+]  # fmt: skip
+EXTRACTED = [f"EXTRACT({part} FROM a)" for part in ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")]
+DIGITS = [
+    "CAST(a AS DECIMAL(20, 2))", "CAST(a AS DECIMAL(38, 10))", "CAST(a AS DECIMAL(6, 4))", "CAST(a AS DECIMAL(3, 0))",
+    "CAST(a AS DECIMAL(9, 2))", "CAST(a AS BIGINT)", "CAST(a AS INT)", "a * 2", "3 + a", "a - 100", "10 * a", "a + 0",
+    "coalesce(a, 0)", "if(a > 1, a, 2.5)", "greatest(a, 1, 0.5)", "least(b, a, 7)", "- a", "abs(a)", "floor(a)",
+]  # fmt: skip
 BOTH = [*ANY, *ORDERED, *(text for text in ARITHMETIC if "L" not in text)]
 ROUNDED = [
     "a > 1.5", "a = 0.1", "a <= 12345678.1234567", "a IN (0.1, 2, 2.5)", "a BETWEEN 0.1 AND 2.5", "a * 0.1",
@@ -98,7 +113,16 @@ CASES = [
     *((one, other, EXACT) for one, other in product(DECIMALS, (*DECIMALS, *WHOLE))),
     *((one, other, EXACT) for one, other in product(WHOLE, DECIMALS)),
     *(pair for kind in DECIMALS for pair in [(kind, "double", BOTH), ("double", kind, BOTH)]),
-    ("double", "double", ROUNDED),
+    ("double", "double", [*ROUNDED, "CAST(a AS BIGINT)", "CAST(a AS INT)", "floor(a)", "ceil(a)"]),
+    ("double", "double", ["floor(a * 1e15)", "CAST(a * 1000000 AS INT)", "ceil(-a / 3)"]),
+    *((one, other, [*DIGITS, *ANY, "greatest(a, b)"]) for one in DECIMALS for other in (*DECIMALS, *WHOLE)),
+    *((kind, kind, [text for text in DIGITS if "DECIMAL" in text]) for kind in WHOLE),
+    *((one, other, [*ANY, "greatest(a, b)"]) for one in WHOLE for other in DECIMALS),
+    ("timestamp", "timestamp", [*WRITTEN, *EXTRACTED]),
+    ("timestamp_ntz", "timestamp_ntz", [*WRITTEN, *EXTRACTED]),
+    ("date", "date", DAYS),
+    ("bigint", "bigint", ["floor(a)", "ceil(a)"]),
+    ("string", "string", ["trim(a)", "ltrim(a)", "rtrim(a)", "trim(concat('  ', a, ' x  '))", "trim(LEADING FROM a)"]),
     *((kind, kind, ["CAST(a AS DOUBLE)"]) for kind in DECIMALS),
     *((one, other, COMPARED) for one, other in product(DECIMALS, (*DECIMALS, *WHOLE))),
     *((one, other, ["abs(a)", "nullif(a, b)"]) for one, other in product(NUMBERS, ("int", "double"))),
@@ -159,7 +183,13 @@ def test_an_expression_has_the_value_of_spark(spark: SparkSession, one: str, oth
 
 
 @pytest.mark.parametrize(
-    ("kind", "texts"), [("timestamp", [*TIME, *INSTANT, *PARTS]), ("string", TEXT), ("double", ROUNDED)]
+    ("kind", "texts"),
+    [
+        ("timestamp", [*TIME, *INSTANT, *PARTS, *EXTRACTED[:-1], *WRITTEN[:6]]),
+        ("string", [*TEXT, "trim(a)", "rtrim(a)"]),
+        ("double", [*ROUNDED, "CAST(a AS INT)", "floor(a)", "ceil(a)"]),
+        ("decimal(10,2)", [text for text in DIGITS if text not in ("CAST(a AS DECIMAL(3, 0))", "floor(a)")]),
+    ],
 )
 def test_listed_functions_are_translated(kind: str, texts: list[str]) -> None:
     """The comparison with Spark covers every kind of expression."""

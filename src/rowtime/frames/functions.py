@@ -8,13 +8,15 @@ from typing import Final
 from sqlglot import exp
 
 from rowtime.frames.kinds import TIMES
-from rowtime.frames.values import Rule, Scope, Value, comparable, constant, holds_or_fails
+from rowtime.frames.values import Rule, Scope, Value, comparable, constant, holds_or_fails, signed
 from rowtime.frames.words import Untranslated, in_text
 
 _PATTERN: Final = {
     "%Y": "%Y", "%mstrict": "%m", "%dstrict": "%d", "%Hstrict": "%H", "%Mstrict": "%M", "%Sstrict": "%S",
 }  # fmt: skip
 """The parts of a DATE_FORMAT pattern in the parser's and in DuckDB's notation."""
+_OF_DATES: Final = ("YEAR", "QUARTER", "MONTH", "DAY")
+_OF_TIMES: Final = (*_OF_DATES, "HOUR", "MINUTE")
 _BETWEEN: Final = frozenset("-/:. ,_")
 
 
@@ -51,6 +53,14 @@ def _formatted(node: exp.Expr, scope: Scope) -> Value:
     return Value(text, "string")
 
 
+def _extracted(node: exp.Expr, scope: Scope) -> Value:
+    """Translate EXTRACT; Spark has more parts, and other names of these."""
+    of, part = scope.value(node.expression), node.name.upper()
+    if part not in (_OF_DATES if of.type == "date" else _OF_TIMES if of.type in TIMES else ()):
+        raise Untranslated(node.sql())
+    return Value(f"CAST({part.lower()}({of.sql}) AS INTEGER)", "int")
+
+
 def _text(node: exp.Expr, scope: Scope) -> Value:
     of = scope.value(node)
     if of.type != "string":
@@ -79,6 +89,14 @@ def _like(node: exp.Expr, scope: Scope) -> Value:
     return Value(f"({of.sql} {word} {_text(pattern, scope).sql})", "boolean")
 
 
+def _trimmed(node: exp.Expr, scope: Scope) -> Value:
+    """Translate TRIM: Spark removes spaces, and no other blanks."""
+    name = {"": "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}[
+        (node.args.get("position") or "").upper()
+    ]
+    return Value(f"{name}({_text(node.this, scope).sql}, ' ')", "string")
+
+
 def _rule_of(name: str) -> Rule:
     def rule(node: exp.Expr, scope: Scope) -> Value:
         return Value(f"{name}({_text(node.this, scope).sql}, {_text(node.expression, scope).sql})", "boolean")
@@ -96,10 +114,20 @@ def _cut(node: exp.Expr, scope: Scope) -> Value:
 
 
 def _absolute(node: exp.Expr, scope: Scope) -> Value:
-    of = scope.value(node.this)
-    if not of.whole and of.type != "double":
-        raise Untranslated(of.type)
+    of = signed(scope.value(node.this))
     return Value(f"abs({of.sql})", of.type)
+
+
+def _to_whole(name: str) -> Rule:
+    """Return the next whole number of a DOUBLE; beyond BIGINT, Spark gives its least or greatest."""
+
+    def rule(node: exp.Expr, scope: Scope) -> Value:
+        of = scope.value(node.this)
+        if of.type not in ("bigint", "double"):
+            raise Untranslated(of.type)
+        return Value(of.sql if of.whole else f"CAST({name}({of.sql}) AS BIGINT)", "bigint")
+
+    return rule
 
 
 def _null_if(node: exp.Expr, scope: Scope) -> Value:
@@ -115,6 +143,7 @@ FUNCTIONS: Final[Mapping[type | str, Rule]] = {
     exp.Year: _part("year"),
     exp.Month: _part("month"),
     exp.Day: _part("day"),
+    exp.Extract: _extracted,
     exp.TimeToStr: _formatted,
     exp.Length: _length,
     exp.Replace: _replaced,
@@ -123,6 +152,9 @@ FUNCTIONS: Final[Mapping[type | str, Rule]] = {
     exp.EndsWith: _rule_of("ends_with"),
     exp.Contains: _rule_of("contains"),
     exp.Substring: _cut,
+    exp.Trim: _trimmed,
     exp.Abs: _absolute,
+    exp.Floor: _to_whole("floor"),
+    exp.Ceil: _to_whole("ceil"),
     exp.Nullif: _null_if,
 }

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sqlglot import exp
 
-from rowtime.frames.kinds import DECIMAL, PLAIN, TIMES, WHOLE, decimal, fields_of, sql_type, struct_text, type_of
+from rowtime.frames.kinds import DECIMAL, TIMES, WHOLE, decimal, fields_of, sql_type, struct_text, type_of
 from rowtime.frames.prepared import PASSED
 from rowtime.frames.values import (
-    DIGITS,
     NUMBER,
     READS,
     Rule,
@@ -22,6 +22,9 @@ from rowtime.frames.values import (
     constant,
     number,
     only,
+    plain,
+    signed,
+    size_of,
     together,
     wider,
 )  # fmt: skip
@@ -34,6 +37,7 @@ _UNITS: Final = {
 _MONDAY: Final = 4 * 86400 * 10**6  # µs from 1970-01-01, a Thursday, to the Monday after it
 _CALENDAR: Final = ("MONTH", "QUARTER", "YEAR")
 _POINT: Final = re.compile(r"-?\d+\.\d+")
+_INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?", re.ASCII)
 
 
 def _column(node: exp.Expr, scope: Scope) -> Value:
@@ -83,18 +87,40 @@ def _literal(node: exp.Expr, scope: Scope) -> Value:  # noqa: ARG001 - a rule
 
 def _cast(node: exp.Expr, scope: Scope) -> Value:
     kind = type_of(node.args["to"])
-    if kind.startswith("STRUCT"):
-        of = scope.value(node.this)
-        return cast(of, kind) if of.type == "void" else _renamed_struct(of, kind)
-    if kind not in PLAIN:
-        raise Untranslated(node.sql())
+    if isinstance(node.this, exp.Literal) and node.this.is_string and kind in ("date", *TIMES):
+        return _instant(node.this.name, kind)
     if isinstance(node.this, exp.Literal) and not node.this.is_string and kind in WHOLE:
         return number(constant(node.this), kind)
     of = scope.value(node.this)
+    if kind.startswith("STRUCT") and of.type != "void":
+        return _renamed_struct(of, kind)
+    sql = None if of.type in (kind, "void") else _converted(of, kind)
+    return cast(of, kind) if sql is None else Value(sql, kind)
+
+
+def _converted(of: Value, kind: str) -> str | None:
+    """Return a value in a type in which it may be another one, or text; ``None`` for any other type."""
+    exact = DECIMAL.fullmatch(of.type) is not None
+    if kind in ("int", "bigint") and (of.type == "double" or exact):
+        return f"CAST(trunc({of.sql}) AS {WHOLE[kind]})"
+    digits = DECIMAL.fullmatch(kind) and (of.whole or exact) and size_of(of.type)[1] <= size_of(kind)[1]
     same_day = (kind == "date" and of.type in TIMES) or (of.type == "date" and kind in TIMES)
-    if of.type != kind and (same_day or (of.whole and kind == "string")):
-        return Value(f"CAST({of.sql} AS {sql_type(kind)})", kind)
-    return cast(of, kind)
+    if digits or same_day or (of.whole and kind == "string"):
+        return f"CAST({of.sql} AS {sql_type(kind)})"
+    return None
+
+
+def _instant(text: str, kind: str) -> Value:
+    """Translate a literal date or time; Spark reads further forms."""
+    if not _INSTANT.fullmatch(text):
+        raise Untranslated(text)
+    at = dt.datetime.fromisoformat(text)
+    if kind != "date":
+        micros = (at - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)  # noqa: DTZ001 - both are in UTC
+        return Value(f"make_timestamp(CAST({micros} AS BIGINT))", kind)
+    if len(text) > len("2026-01-01"):
+        raise Untranslated(text)
+    return Value(f"CAST('{text}' AS DATE)", kind)
 
 
 def _renamed_struct(of: Value, kind: str) -> Value:
@@ -134,16 +160,16 @@ def _arithmetic(sign: str) -> Rule:
 
 
 def _as_decimal(of: Value, node: exp.Expr) -> tuple[Value, int, int]:
-    """Return a number as a decimal; for a literal, Spark uses its own digits."""
+    """Return a number as a decimal; for a whole literal, Spark uses its own digits."""
+    digits, scale = size_of(of.type)
     if of.whole:
-        if isinstance(node.unnest(), exp.Literal | exp.Neg | exp.Cast):
+        literal = node.unnest()
+        if isinstance(literal, exp.Literal):
+            digits = len(str(int(literal.name)))
+        elif isinstance(literal, exp.Neg | exp.Cast):
             raise Untranslated(node.sql())
-        kind = decimal(DIGITS[of.type], 0)
-        of = Value(f"CAST({of.sql} AS {kind})", kind)
-    match = DECIMAL.fullmatch(of.type)
-    if match is None:
-        raise Untranslated(of.type)
-    return of, int(match[1]), int(match[2])
+    kind = decimal(digits, scale)
+    return Value(f"CAST({of.sql} AS {kind})" if of.whole else of.sql, kind), digits, scale
 
 
 def _of_decimals(sign: str, node: exp.Expr, left: Value, right: Value) -> Value:
@@ -194,9 +220,7 @@ def _negated(node: exp.Expr, scope: Scope) -> Value:
         return _literal(exp.Literal(this=f"-{node.this.name}", is_string=False), scope)
     if isinstance(node.this, exp.Cast) and isinstance(node.this.this, exp.Literal):
         return number(-constant(node.this), scope.value(node.this).type)
-    of = scope.value(node.this)
-    if not of.whole and of.type != "double":
-        raise Untranslated(of.type)
+    of = signed(scope.value(node.this))
     return Value(f"(- {of.sql})", of.type)
 
 
@@ -252,8 +276,8 @@ def _branches(tests: Sequence[str], results: Sequence[exp.Expr], last: exp.Expr,
 def _listed(name: str) -> Rule:
     def rule(node: exp.Expr, scope: Scope) -> Value:
         values, kind = together([scope.value(part) for part in (node.this, *node.expressions)])
-        if name != "coalesce" and kind not in PLAIN:
-            raise Untranslated(kind)
+        if name != "coalesce":
+            plain(Value("", kind))
         return Value(f"{name}({', '.join(of.sql for of in values)})", kind)
 
     return rule

@@ -52,6 +52,7 @@ READS: Final[Mapping[type, frozenset[str]]] = {
     exp.Substring: frozenset({"this", "start", "length"}),
     exp.TimeToStr: frozenset({"this", "format"}),
     exp.TimestampTrunc: frozenset({"this", "unit"}),
+    exp.Trim: frozenset({"this", "position"}),
     exp.Window: frozenset({"this", "over", "partition_by", "order", "spec"}),
     exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side"}),
 }
@@ -122,15 +123,32 @@ def cast(of: Value, kind: str) -> Value:
     """Return a value in another type in which it is the same number."""
     if of.type == kind:
         return of
-    if of.type == "void" or (of.whole and kind in WHOLE) or (kind == "double" and _widens_to_double(of.type)):
+    if of.type == "void" or _widens(of.type, kind):
         return Value(f"CAST({of.sql} AS {sql_type(kind)})", kind)
     raise Untranslated(f"{of.type} as {kind}")
 
 
-def _widens_to_double(kind: str) -> bool:
-    """Return True for a number that is rounded to a DOUBLE as in Spark: a decimal has at most 15 digits then."""
+def size_of(kind: str) -> tuple[int, int]:
+    """Return the digits of an exact number, and those behind the point; raises ``Untranslated`` for another type."""
+    if kind in DIGITS:
+        return DIGITS[kind], 0
     match = DECIMAL.fullmatch(kind)
-    return kind in WHOLE or kind == "double" or (match is not None and int(match[1]) <= _DOUBLE_DIGITS)
+    if match is None:
+        raise Untranslated(kind)
+    return int(match[1]), int(match[2])
+
+
+def _widens(kind: str, wide: str) -> bool:
+    """Return True if a number has the same value in another type, or fails, or is the DOUBLE that it is in Spark."""
+    if kind in WHOLE and wide in (*WHOLE, "double"):
+        return True
+    if kind == "double":
+        return wide == kind
+    digits, scale = size_of(kind)
+    if wide == "double":
+        return digits <= _DOUBLE_DIGITS
+    more, places = size_of(wide)
+    return more - places >= digits - scale and places >= scale
 
 
 def wider(one: str, other: str) -> str:
@@ -141,8 +159,11 @@ def wider(one: str, other: str) -> str:
         return other
     if one in WHOLE and other in WHOLE:
         return max(one, other, key=WIDTH.__getitem__)
-    if "double" in (one, other) and _widens_to_double(one) and _widens_to_double(other):
+    if "double" in (one, other) and _widens(one, "double") and _widens(other, "double"):
         return "double"
+    if DECIMAL.fullmatch(one) or DECIMAL.fullmatch(other):
+        (digits, scale), (more, places) = size_of(one), size_of(other)
+        return decimal(max(digits - scale, more - places) + max(scale, places), max(scale, places))
     raise Untranslated(f"{one} and {other}")
 
 
@@ -157,30 +178,23 @@ def together(values: Sequence[Value]) -> tuple[list[Value], str]:
 
 
 def comparable(values: Sequence[Value]) -> list[Value]:
-    """Return values that are compared in a common type; decimals in one that has all of their digits, or as DOUBLE."""
-    if all(value.type != "double" for value in values) and any(DECIMAL.fullmatch(value.type) for value in values):
-        return _as_decimals(values)
+    """Return values that are compared in a common type."""
     aligned, kind = together(values)
     plain(Value("", kind))
     return aligned
-
-
-def _as_decimals(values: Sequence[Value]) -> list[Value]:
-    sizes = []
-    for value in values:
-        match = DECIMAL.fullmatch(value.type)
-        if match is None and value.type not in DIGITS:
-            raise Untranslated(value.type)
-        sizes.append((int(match[1]), int(match[2])) if match else (DIGITS[value.type], 0))
-    scale = max(scale for _, scale in sizes)
-    kind = decimal(max(digits - places for digits, places in sizes) + scale, scale)
-    return [value if value.type == kind else Value(f"CAST({value.sql} AS {kind})", kind) for value in values]
 
 
 def plain(of: Value) -> Value:
     """Check that a value has an order."""
     if of.type not in PLAIN and not DECIMAL.fullmatch(of.type):
         raise Untranslated(of.type)
+    return of
+
+
+def signed(of: Value) -> Value:
+    """Check that a value is a number that may be negative."""
+    if of.type != "double":
+        size_of(of.type)
     return of
 
 
