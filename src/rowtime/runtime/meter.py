@@ -113,17 +113,22 @@ class JobTimes:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
+        self.next()  # the first question takes 10 ms, which the first tick need not wait for
 
     @cached_property
     def _context(self) -> Any:
         return self._spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark has no public way
+
+    @cached_property
+    def _scheduler(self) -> Any:
+        return self._context.dagScheduler()
 
     def next(self) -> int | None:
         """Return the number of the next job; ``None`` if Spark does not tell."""
         if not is_here(self._spark):
             return 0
         with suppress(Py4JError, TypeError):
-            return int(self._context.dagScheduler().numTotalJobs())
+            return int(self._scheduler.numTotalJobs())
         return None
 
     def running(self) -> bool:
