@@ -91,9 +91,7 @@ def _like(node: exp.Expr, scope: Scope) -> Value:
 
 def _trimmed(node: exp.Expr, scope: Scope) -> Value:
     """Translate TRIM: Spark removes spaces, and no other blanks."""
-    name = {"": "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}[
-        (node.args.get("position") or "").upper()
-    ]
+    name = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}[node.args.get("position") or "BOTH"]
     return Value(f"{name}({_text(node.this, scope).sql}, ' ')", "string")
 
 

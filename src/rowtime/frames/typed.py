@@ -1,7 +1,7 @@
 """The types of expressions and aggregates over rows, found without rows.
 
 The driver knows the types of what it computes, and of some aggregates that operators compute from others (AVG, FIRST).
-If it does not know one of the types that are wanted, Spark's analyzer is given.
+If it does not know one of the types that are wanted, Spark's analyzer is asked.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from rowtime.frames.kinds import DECIMAL, MOST_DIGITS, WHOLE, array_text, decimal, holds
+from rowtime.frames.kinds import MOST_DIGITS, WHOLE, array_text, decimal, holds
 from rowtime.frames.local import LocalFrame, is_local
 from rowtime.frames.translated import parsed
-from rowtime.frames.values import READS, Scope, only
+from rowtime.frames.values import READS, Scope, only, size_of
 from rowtime.frames.words import Untranslated
 from rowtime.sql.generate import quoted
 
@@ -101,10 +101,7 @@ def _type(node: exp.Expr, scope: Scope) -> str:
 def _mean(kind: str) -> str:
     if kind in (*WHOLE, "float", "double"):
         return "double"
-    match = DECIMAL.fullmatch(kind)
-    if match is None:
-        raise Untranslated(kind)
-    digits, scale = (min(int(n) + _MEAN_DIGITS, MOST_DIGITS) for n in match.groups())
+    digits, scale = (min(number + _MEAN_DIGITS, MOST_DIGITS) for number in size_of(kind))
     return decimal(digits, scale)
 
 
