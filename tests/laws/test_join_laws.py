@@ -22,14 +22,16 @@ from tests.laws.checking import check, check_cuts, outcome
 from tests.laws.deeper_pipelines import close_items
 from tests.laws.fault_rows import EXAMPLE, bound, item
 from tests.laws.join_pipelines import JOINS
-from tests.laws.pipelines import Law
+from tests.laws.pipelines import HALF, SECOND, Law, _streams, feeds
 from tests.laws.test_deeper_laws import ticks
+from tests.oracle import feed as f
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
+    from rowtime.testing.runner import Outcome
     from rowtime.testing.transcripts import ScriptItem
 
 pytestmark = pytest.mark.sampled(8)
@@ -72,6 +74,56 @@ def test_the_law_catches_new_rows_that_are_not_read_at_their_source(
     found = outcome(derive(spark), JOINS[0], EXAMPLE, [len(EXAMPLE)])
     with pytest.raises(AssertionError):
         check(JOINS[0], EXAMPLE, found)
+
+
+# By law: how long past its rowtime a row of each side can match a row that comes later, or waits to go out itself (µs).
+HELD_FOR = {
+    "windows on both sides": (SECOND, HALF),
+    "a window on the left alone": (SECOND, 0),
+    "a left join of windows": (SECOND, HALF),
+    "a full join with a further condition": (SECOND, SECOND),
+    "an interval into the past": (0, 2 * SECOND),
+    "a left join of an interval": (2 * SECOND - 1, 0),
+    "a semi join of an interval": (SECOND, HALF),
+    "an anti join of windows": (SECOND, HALF),
+    "a right join of equal rowtimes": (0, 0),
+}
+HELD = [pytest.param(name, marks=[pytest.mark.slow] if n % 3 else []) for n, name in enumerate(HELD_FOR)]
+
+
+def _held(law: Law, made: Sequence[ScriptItem], found: Outcome) -> None:
+    """After each tick, a side holds exactly the rows that a row still to come can match, or that wait to go out."""
+    for upto, holding in zip(found.ends, found.holding, strict=True):
+        sides, _ = _streams(feeds([i for i in made if i.number <= upto], made), "a", "b")
+        bound = min(f.bound_of(side) for side in sides)
+        for name, side, held_for in zip(("left", "right"), sides, HELD_FOR[law.name], strict=True):
+            waits = [row for items in side.values() for row in f.rows_of(items) if row.at + held_for >= bound]
+            held = next((n for key, n in holding.items() if key.endswith(f"join/{name}")), 0)
+            assert held == len(waits), f"after item {upto} the {name} side holds {held} rows, expected {waits}"
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_a_join_holds_the_rows_that_can_still_match(spark: SparkSession, name: str) -> None:
+    session = derive(spark)
+
+    @ticks
+    @given(close_items(fair=True))
+    def holds(made: list[ScriptItem]) -> None:
+        for cut in (range(1, len(made) + 1), range(1, len(made) + 1, 3)):
+            found = outcome(session, LAW[name], made, [*cut, len(made)][: len(cut) + (cut[-1] < len(made))])
+            _held(LAW[name], made, found)
+            check(LAW[name], made, found)
+
+    holds()
+
+
+def test_the_law_catches_rows_that_are_held_too_long(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    law = LAW["a left join of windows"]
+    monkeypatch.setattr(Join, "_kept_for", property(lambda _: (SECOND, HALF + SECOND)))
+    found = outcome(derive(spark), law, MEETING, TICKS)
+    check(law, MEETING, found)
+    with pytest.raises(AssertionError, match="side holds"):
+        _held(law, MEETING, found)
 
 
 def _earlier_rows_not_asked(patch: pytest.MonkeyPatch) -> None:
@@ -153,6 +205,24 @@ def test_a_planted_fault_is_caught(
     plant(monkeypatch)
     with pytest.raises(AssertionError):
         check(LAW[name], MEETING, outcome(derive(spark), LAW[name], MEETING, TICKS))
+
+
+MATCHED_EARLY = [  # the row of b is dropped a tick before that of a is known to have had a match
+    item(1, "a", "x", 0), item(2, "b", "x", 0), bound(3, "a", "x", 2), bound(4, "b", "x", 2), item(5, "a", "x", 2),
+    bound(6, "a", "x", 9), bound(7, "b", "x", 9),
+]  # fmt: skip
+
+
+@pytest.mark.usefixtures("both_ways")
+@pytest.mark.parametrize("name", ["a left join of windows", "a semi join of an interval", "an anti join of windows"])
+def test_a_row_that_was_dropped_has_matched(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    cut = [2, 4, 7]
+    found = outcome(derive(spark), LAW[name], MATCHED_EARLY, cut, restart=True)
+    _held(LAW[name], MATCHED_EARLY, found)
+    check(LAW[name], MATCHED_EARLY, found)
+    monkeypatch.setattr(Join, "_record", lambda *_: None)
+    with pytest.raises(AssertionError):
+        check(LAW[name], MATCHED_EARLY, outcome(derive(spark), LAW[name], MATCHED_EARLY, cut))
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from rowtime.runtime.session import derive
 from tests.laws.buffer_pipelines import BUFFERS
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import DEEPER
+from tests.laws.fault_rows import EXAMPLE, item
 from tests.laws.join_pipelines import JOINS
 from tests.laws.lifetime_pipelines import LIFETIMES
 from tests.laws.match_pipelines import MATCHES
@@ -80,8 +81,15 @@ LOOSE = [pytest.param(law, id=law.name) for law in DEEPER if law.columns.count("
 
 @pytest.mark.parametrize("law", [*(pytest.param(law, id=law.name) for law in LAWS), *LOOSE, *CHAINS])
 def test_no_state_is_left_after_the_end(spark: SparkSession, law: Law) -> None:
-    from tests.laws.fault_rows import EXAMPLE
-
     found = outcome(derive(spark), law, EXAMPLE, [6, len(EXAMPLE)])
     check(law, EXAMPLE, found)
     assert found.held == 0
+
+
+def test_a_merge_holds_only_rows_that_are_not_out(spark: SparkSession) -> None:
+    made = [item(1, "a", "x", 2), item(2, "a", "y", 2), item(3, "a", "x", 2)]
+    law = LAWS[0]
+    found = outcome(derive(spark), law, made, [1, 2, 3])
+    check(law, made, found)
+    assert [row["n"] for _, row in found.rows] == [1, 3], "only y may not go out: x may send another row of this time"
+    assert [sum(holding.values()) for holding in found.holding] == [1, 1, 1]

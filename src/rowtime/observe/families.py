@@ -74,7 +74,7 @@ OTHERS_BEHIND: Final = Family(
     GAUGE,
     "the same of all other writers, summed",
 )
-HELD: Final = Family("rowtime_held_rows", ("operator",), GAUGE, "rows that wait for a bound")
+HELD: Final = Family("rowtime_held_rows", ("operator",), GAUGE, "rows that can still match or go out, and open groups")
 HOLDING: Final = Family(
     "rowtime_holding_seconds",
     ("operator", "stream", "writer"),

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from rowtime.operators.contract import Delta
-from rowtime.operators.streams.table import OF_TABLES
 from rowtime.plan.holders import since
 from rowtime.plan.program import Program
 from rowtime.runtime.intake import Taken
@@ -40,13 +39,17 @@ def entry_of(  # noqa: PLR0913 - a tick, and what it follows
         refused_files.KEY: refused_files.counted(before, running.number, entry["refused"], entry["sums"]),
         "totals": {name: dict(counts) for name, counts in totals.items()},
         "clocks": {name: dict(delta.clocks) for name, delta in deltas.items()},
-        "held": {
-            key: sum(row[1] for row in rows)
-            for key, rows in entry["segments"].items()
-            if not key.endswith(OF_TABLES)  # no row waits there
-        },
+        "held": _held(running, program, entry["segments"]),
         "since": since(program, before, entry["segments"], deltas, at),
     }
+
+
+def _held(running: RunningTick, program: Program, segments: Mapping[str, Any]) -> dict[str, int]:
+    """Return the number of held rows, by the keys of their segments, without tables and notes about other rows."""
+    holding = {key.rsplit("/", 1)[0] for key in segments}
+    keeping = (node for node in program.operators if node.name in holding)
+    never = {f"{node.name}/{k.name}" for node in keeping for note in node.keeps() for k in note.rows if not k.waits}
+    return {key: running.logs[key].held for key in segments if key not in never}
 
 
 def cuts_input(before: Entry, taken: Mapping[str, Taken], limits: Narrowed) -> bool:

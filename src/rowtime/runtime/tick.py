@@ -134,7 +134,7 @@ class RunningTick:
     def segments(self, node: Operator, what: str = "state") -> TickSegments:
         """Return the operator's kept rows."""
         key = f"{node.name}/{what}"
-        return TickSegments(self, key, self.logs.setdefault(key, SegmentLog()))
+        return TickSegments(self, node, key, self.logs.setdefault(key, SegmentLog()))
 
     def refused(self, gate: str) -> Sequence[DataFrame]:
         """Return the rows that a gate refused in this tick, and those that were skipped before it."""

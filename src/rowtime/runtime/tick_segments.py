@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from rowtime.operators.contract import Operator
 from rowtime.operators.contract.state import Segment, rows_in
 from rowtime.state.segments import SegmentLog
 
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 class TickSegments:
     """Implements `operators.contract.state.Segments`."""
 
-    def __init__(self, tick: RunningTick, key: str, log: SegmentLog) -> None:
-        self._tick, self._key, self.log = tick, key, log
-        self.overlapping, self.add, self.forget = log.overlapping, log.add, log.forget
+    def __init__(self, tick: RunningTick, node: Operator, key: str, log: SegmentLog) -> None:
+        self._tick, self._node, self._key, self.log = tick, node, key, log
+        self.overlapping, self.add = log.overlapping, log.add
         self.replace, self.crowded = log.replace, log.crowded
 
     @property
@@ -33,6 +34,19 @@ class TickSegments:
     def lowest(self) -> int:
         """Return the least time that is kept; END if there are no rows."""
         return self.log.lowest
+
+    def forget(self, up_to: int, *, writer: str | None = None, dead: int | None = None) -> None:
+        """Drop the segments in which every time is at or below ``up_to``; count the dead rows of the others."""
+        self.log.forget(up_to)
+        last = up_to if dead is None else dead
+        reached = last if writer is None else last + 1
+        if self.log.lowest <= reached and (timing := self._timing):
+            self.log.mark_dead(reached, lambda s: self._tick.memory.up_to(s, last, timing, writer))
+
+    @property
+    def _timing(self) -> str:
+        kept = (one for note in self._node.keeps() for one in note.rows if self._key == f"{self._node.name}/{one.name}")
+        return next((one.timing for one in kept), "")
 
     def read(self, segments: Sequence[Segment]) -> DataFrame:
         """Return the rows of some segments, from the driver's memory if it wrote them in this tick."""

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from rowtime.core.columns import WRITER
 from rowtime.core.stores import ObjectPlace, Place
 from rowtime.core.threads import at_once
 from rowtime.frames.queries import FEW_ROWS
@@ -16,6 +18,11 @@ from rowtime.operators.contract.state import Segment
 from rowtime.state.files import check_sum
 
 MOST = 256 << 20  # bytes
+
+
+def _of_times(path: str) -> str:
+    """Return the name under which the times of a file are cached."""
+    return f"{path} times"
 
 
 def opened(path: Place) -> Any:
@@ -65,6 +72,25 @@ class Memory:
         self.put(path, table)
         return table
 
+    def up_to(self, segment: Segment, last: int, timing: str, writer: str | None = None) -> int:
+        """Return how many rows have a time up to ``last`` (µs), or one µs later and a writer up to ``writer``."""
+        if segment.highest <= last:
+            return segment.rows
+        names = [timing] if writer is None else [timing, WRITER]
+        cached = (self._tables.get(name) for name in (segment.path, _of_times(segment.path)))
+        table = next((one for one in cached if one is not None), None)
+        if table is None:
+            self.check([segment])
+            table = read_table(self._folder / segment.path, columns=names)
+            self.put(_of_times(segment.path), table)
+        if timing not in table.column_names:  # a file of an older version
+            return 0
+        times = table[timing].cast(pa.int64())
+        gone = pc.less_equal(times, last)
+        if writer is not None:
+            gone = pc.or_(gone, pc.and_(pc.equal(times, last + 1), pc.less_equal(table[WRITER], writer)))
+        return int(pc.sum(gone).as_py() or 0)
+
     def check(self, segments: Iterable[Segment]) -> None:
         """Compare files with their checksums, each once. Raises ``Failure`` (R406) if one is missing or damaged."""
         new = {segment.path: segment.sum for segment in segments if segment.path not in self._whole}
@@ -76,6 +102,7 @@ class Memory:
     def drop(self, path: str) -> None:
         """Drop a file that is removed."""
         self._forget(path)
+        self._forget(_of_times(path))
         self._whole.discard(path)
 
     def _forget(self, path: str) -> None:

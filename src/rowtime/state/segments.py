@@ -8,7 +8,7 @@ readers skip them; a segment without live rows is dropped.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from rowtime.core.time import END
 from rowtime.operators.contract.state import Segment
 
 FANOUT = 8  # segments of one level that are merged
+_LATER = ("size", "dead")  # members of an entry that older versions do not have
 SMALLEST = 10  # bits: fewer than 1,024 rows are level 0, and each level has eight times more
 
 
@@ -23,7 +24,10 @@ class SegmentLog:
     """The live segments of one kind of rows; plain values in and out. ``sums``: checksums by path."""
 
     def __init__(self, entries: Iterable[Sequence[Any]] = (), sums: Mapping[str, int] = {}) -> None:
-        self._live = [replace(Segment(*entry[:5]), sum=sums.get(entry[0]), size=sum(entry[5:6])) for entry in entries]
+        self._live = [
+            replace(Segment(*entry[:5]), sum=sums.get(entry[0]), **dict(zip(_LATER, entry[5:], strict=False)))
+            for entry in entries
+        ]
         self.dropped: list[Segment] = []
 
     @property
@@ -35,6 +39,11 @@ class SegmentLog:
     def rows(self) -> int:
         """Return how many rows the live segments have."""
         return sum(segment.rows for segment in self._live)
+
+    @property
+    def held(self) -> int:
+        """Return how many of these rows may still be needed."""
+        return sum(segment.rows - segment.dead for segment in self._live)
 
     @property
     def lowest(self) -> int:
@@ -52,6 +61,10 @@ class SegmentLog:
     def forget(self, up_to: int) -> None:
         """Drop the segments in which every time is at or below ``up_to``."""
         self._drop({s.path for s in self._live if s.highest <= up_to})
+
+    def mark_dead(self, up_to: int, count: Callable[[Segment], int]) -> None:
+        """Note how many rows of each segment are dead, if the greatest time of these is ``up_to``; ``count`` knows."""
+        self._live = [s if s.lowest > up_to else replace(s, dead=count(s)) for s in self._live]
 
     def replace(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
         """Replace segments by their compacted form, one level up or more."""
@@ -71,7 +84,9 @@ class SegmentLog:
 
     def entries(self) -> list[list[Any]]:
         """Return the live segments as plain values, for the journal."""
-        return [[s.path, s.rows, s.lowest, s.highest, s.level, s.size] for s in self._live]
+        return [
+            [s.path, s.rows, s.lowest, s.highest, s.level, s.size, *([s.dead] if s.dead else [])] for s in self._live
+        ]
 
     def sums(self) -> dict[str, int]:
         """Return the known checksums of the live segments, by path."""

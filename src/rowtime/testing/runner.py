@@ -48,7 +48,10 @@ RANDOM_CUTS = 1
 
 @dataclass
 class Outcome:
-    """The result of a run: (tick, row) in order, refusals, the output clock after each tick, rows still held."""
+    """The result of a run: (tick, row) in order, refusals, the output clock after each tick, rows still held.
+
+    ``holding``: what is held after each tick, by operator and kind.
+    """
 
     rows: list[tuple[int, Mapping[str, Any]]] = field(default_factory=list)
     rejected: frozenset[tuple[int, str]] = frozenset()
@@ -56,6 +59,7 @@ class Outcome:
     clocks: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     held: int = 0
+    holding: list[Mapping[str, int]] = field(default_factory=list)
 
 
 def play(  # noqa: PLR0913 - what happens besides the items, and when
@@ -86,6 +90,7 @@ def play(  # noqa: PLR0913 - what happens besides the items, and when
             outcome.ends.append(upto)
             engine.tick()
             outcome.clocks.append(_clock(engine))
+            outcome.holding.append(engine.entry["held"])
             if upto in given:
                 put(folder, *given[upto])
             if upto in idle:
@@ -93,6 +98,7 @@ def play(  # noqa: PLR0913 - what happens besides the items, and when
                 outcome.ends.append(upto)
                 engine.tick()
                 outcome.clocks.append(_clock(engine))
+                outcome.holding.append(engine.entry["held"])
             if restart and upto != cut[-1]:
                 engine.stop()
                 engine = _engine(spark, program, case, folder, outcome)

@@ -64,7 +64,7 @@ class Segment:
     """One immutable file of state: its rows have ``lowest`` <= time <= ``highest`` (µs UTC).
 
     ``sum``: the checksum of its bytes; ``None`` if an older version wrote it. ``size``: the number of bytes; 0 if an
-    older version wrote it.
+    older version wrote it. ``dead``: how many of its rows are no longer needed.
     """
 
     path: str
@@ -74,6 +74,7 @@ class Segment:
     level: int = 0
     sum: int | None = None
     size: int = 0
+    dead: int = 0
 
 
 def rows_in(segments: Iterable[Segment]) -> int:
@@ -98,13 +99,22 @@ class Route:
 class Kept:
     """Rows that an operator keeps in segments of one name; they are dropped by ``time`` (BIGINT).
 
-    ``columns``: those of the files; ``sometimes``: additional ones if the types of the rows need them.
+    ``columns``: those of the files; ``sometimes``: additional ones if the types of the rows need them. ``timed_by``:
+    the column of the files that has the time; ``time``, if that is one of them. ``waits``: the rows can still give or
+    release results, so that they count as held.
     """
 
     time: str
     columns: tuple[str, ...]
     name: str = "state"
     sometimes: tuple[str, ...] = ()
+    timed_by: str = ""
+    waits: bool = True
+
+    @property
+    def timing(self) -> str:
+        """Return the column of the files that has the time; empty if none has."""
+        return self.timed_by or (self.time if self.time in self.columns else "")
 
     def route(self, key: int = 0) -> Route:
         """Return the route for such rows."""
@@ -180,8 +190,11 @@ class Segments(Protocol):
         """Make segments part of the state, from this tick's commit on."""
         ...
 
-    def forget(self, up_to: int) -> None:
-        """Drop the segments in which every time is at or below ``up_to``."""
+    def forget(self, up_to: int, *, writer: str | None = None, dead: int | None = None) -> None:
+        """Drop the segments in which every time is at or below ``up_to``; count the dead rows of the others.
+
+        Dead are rows up to ``dead`` (``up_to``, if not given), and those one µs later of writers up to ``writer``.
+        """
         ...
 
     def replace(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:

@@ -47,7 +47,7 @@ class Queues(UpTo):
     permit: int | None = None
 
 
-_PLACES = Kept(POSITION, (POSITION, PERMIT), "places")
+_PLACES = Kept(POSITION, (POSITION, PERMIT), "places", waits=False)
 _PERMITS = Kept(PERMITS, (PERMITS, PERMIT), "permits")
 
 
@@ -178,7 +178,7 @@ class PermitGate(Operator):
 
     @property
     def _state(self) -> Kept:
-        return Kept(DUE, (*self.emits().names, *self.emits().internals))
+        return Kept(DUE, (*self.emits().names, *self.emits().internals), timed_by=POSITION)
 
     def _compact(self, tick: Tick) -> None:
         tick.segments(self, "origins").forget(END)  # older versions kept the origins of rows there

@@ -5,14 +5,15 @@ condition holds; windows of x on the left and y on the right are the range [-y, 
 row of an outer side without a match is emitted once, ``stamp`` after its rowtime, when all rows that could match it are
 known.
 
-Rows of both sides are kept from tick to tick while they can match. When the bound goes from b to c, the pairs with b <=
-T < c are computed: those of a left row in that time, and those of a right row in it with an earlier left row. Emitted
-pairs are final, and the same however the input is cut.
+Rows of both sides are kept from tick to tick while they can match a later row. If a row is dropped before the rows that
+it matches go out, or are known to have no match, these are recorded. When the bound goes from b to c, the pairs with
+b <= T < c are computed: those of a left row in that time, and those of a right row in it with an earlier left row.
+Emitted pairs are final, and the same however the input is cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, reduce
@@ -24,14 +25,14 @@ from rowtime.core.clock import Clocks, frontier, least
 from rowtime.core.columns import ARRIVED, BROKEN, DUE, PLACES, POSITION, ROWTIME, WRITER
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, shift
-from rowtime.expr.conditions import columns_in
 from rowtime.frames.local import is_local, joined
-from rowtime.operators.contract import Column, DataFrame, Delta, Derivation, Link, Operator, Shape, Tick, passed, quoted
+from rowtime.operators.contract import Column, DataFrame, Delta, Link, Operator, Shape, Tick, passed, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import PLACED
 from rowtime.operators.contract.state import LARGE, Kept, StateNote, rows_in
 from rowtime.operators.joins.join_edge import Edge, Joined
-from rowtime.operators.joins.join_rows import SideRows, beside, between, latest
+from rowtime.operators.joins.join_rows import SideRows, between, latest
+from rowtime.operators.joins.of_rows import OfRows, Side
 from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.conditions import holds, sorted_out
 from rowtime.operators.rows.lifetimes import instant
@@ -39,47 +40,8 @@ from rowtime.sql.generate import to_spark
 
 EVER = MAX_MICROS - MIN_MICROS + 1
 """µs: more than the distance of any two rowtimes, if nothing limits a join (WITH UNBOUNDED STATE)."""
+AT_ONCE = 8  # files whose rows are dropped together, if Spark has to compute which rows they match
 BUCKETS = 4  # widths of the range: if rows spread over more, they are joined by key and time bucket
-
-
-@dataclass(frozen=True)
-class Side:
-    """One side: its columns as (column of the input, name in the join), and names for its rowtime.
-
-    ``stamp``: how long after its rowtime (µs) a row without a match is emitted; ``None``: never.
-    """
-
-    columns: tuple[tuple[str, str], ...]
-    rowtimes: tuple[str, ...] = ()
-    stamp: Micros | None = None
-
-
-class OfRows(Operator):
-    """A join of rows: its condition ``on`` is over the columns that its ``sides`` pass on, under their new names."""
-
-    sides: tuple[Side, Side]
-    on: exp.Expr | None
-
-    def required_columns(self, n: int, wanted: Collection[str]) -> Iterable[str]:
-        """Return the columns of its condition, and the sources of the required ones."""
-        own = {*columns_in([self.on]), *wanted}
-        return (old for old, new in self.sides[n].columns if new in own)
-
-    decides: ClassVar[str] = "JOIN"
-
-    def made_from(self, n: int, column: str) -> Derivation | None:
-        """Return the column of that name of its side."""
-        olds = [old for old, new in self.sides[n].columns if new == column]
-        others = (new for number, side in enumerate(self.sides) if number != n for _, new in side.columns)
-        return Derivation(olds) if olds or column in others else super().made_from(n, column)
-
-    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
-        """Return the columns of each input, under their new names, side by side."""
-        return beside(rows, [(child, side.columns) for child, side in zip(self.inputs, self.sides, strict=True)])
-
-    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
-        """Return the joined columns: the condition is over both sides."""
-        return [self.typed(rows)]
 
 
 @dataclass(frozen=True)
@@ -109,7 +71,8 @@ class Join(OfRows):
         for n, (node, keep) in enumerate(zip(self.inputs, self._kept_for, strict=True)):
             until = f"the bound is {span(keep)} past their rowtime" if keep else "the bound is past their rowtime"
             ends = ("the stream ends", "nothing") if keep >= EVER else (until, "time")
-            notes.append(StateNote(f"rows of {node.name}", *ends, rows=(self._side(n),)))
+            matched = (self._matched(n),) if self._records(n) else ()
+            notes.append(StateNote(f"rows of {node.name}", *ends, rows=(self._side(n), *matched)))
         return tuple(notes)
 
     def emits(self) -> Shape:
@@ -133,14 +96,18 @@ class Join(OfRows):
         before = Edge.of(control)
         clocks = self.promises([delta.clocks for delta in deltas], control)
         bound = clocks[""]
-        sides = [self._take(tick, n, deltas[n], bound) for n in (0, 1)]
+        gone = tuple(self._gone(tick, n, deltas, bound) for n in (0, 1))
+        sides = [self._take(tick, n, deltas[n], gone[n]) for n in (0, 1)]
         after = self._edge(tick, sides, [delta.clocks for delta in deltas], before, bound)
         new = after.side is not None and (after.frontier != before.frontier or deltas[after.side].rows is not None)
         rows = self._results(tick, sides, before, after) if bound > before.at or new else None
         tick.remember(self, bound=bound, edge=after.entry)
+        for n in (0, 1):
+            self._record(tick, sides, n, gone[1 - n], bound)
+        tick.remember(self, met=gone if self._records(0) or self._records(1) else control.met)
         about = sum(side.segments.rows for side in sides) if all(side.new is None for side in sides) else None
         for n in (0, 1):
-            self._forget(tick, n, bound)
+            self._forget(tick, n, gone[n], bound)
         return Delta(rows, clocks, None if rows is not None else 0, before.at, bound, about=about)
 
     @property
@@ -149,16 +116,14 @@ class Join(OfRows):
 
     @property
     def _kept_for(self) -> tuple[int, int]:
-        """Return how long past its rowtime a row of each side may be needed, µs.
+        """Return how long past its rowtime a row of each side is needed, µs: by later rows, or to go out itself."""
+        stamps = [side.stamp or 0 for side in self.sides]
+        return max(0, self.high, stamps[0]), max(0, -self.low, stamps[1])
 
-        It may be needed by later rows that match it, for its own unmatched row, and by rows of the other side that
-        wait.
-        """
-        ahead = (self.high, -self.low)
-        stamps = [side.stamp for side in self.sides]
-        return tuple(  # type: ignore[return-value]
-            max(0, ahead[n], stamps[n] or 0, ahead[n] + (stamps[1 - n] or 0)) for n in (0, 1)
-        )
+    def _records(self, n: int) -> bool:
+        """Return True if rows of side ``n`` go out later than the rows that match them are dropped."""
+        stamp = self.sides[n].stamp
+        return stamp is not None and (-self.low, self.high)[n] + stamp > self._kept_for[1 - n]
 
     def _columns(self, n: int) -> Iterator[Column]:
         side, columns = self.sides[n], {column.name: column for column in self.inputs[n].emits().columns}
@@ -167,7 +132,23 @@ class Join(OfRows):
 
     # -- state ------------------------------------------------------------------------
 
-    def _take(self, tick: Tick, n: int, delta: Delta, bound: int) -> SideRows:
+    def _gone(self, tick: Tick, n: int, deltas: Sequence[Delta], bound: int) -> int:
+        """Return the rowtime up to which the rows of a side are dropped after this tick.
+
+        If the rows that they match have to be recorded and that takes a job of Spark, several ticks' rows are dropped
+        at once.
+        """
+        dead = self._dead(n, bound)
+        if not self._records(1 - n) or bound >= END:
+            return dead
+        before = tick.control(self).met[n]
+        new = [delta for delta in deltas if delta.rows is not None]
+        by_spark = any(not is_local(delta.rows) for delta in new)
+        few = all(delta.count is not None and delta.count <= LARGE for delta in new)
+        wait = by_spark and few and len(tick.segments(self, _SIDES[n]).overlapping(before, dead)) < AT_ONCE
+        return before if wait else max(before, dead)
+
+    def _take(self, tick: Tick, n: int, delta: Delta, dead: int) -> SideRows:
         """Return the rows of a side; keep those that a later tick may need.
 
         If there are few new rows, all are kept and filtered on the driver, or none if no later tick needs one. Many are
@@ -180,7 +161,6 @@ class Join(OfRows):
         renamed = [f"{quoted(old)} AS {quoted(name)}" for old, name in self.sides[n].columns]
         placed = [f"{old} AS {name}" for old, name in zip((ROWTIME, WRITER, POSITION), PLACES[n], strict=True)]
         rows = delta.rows.selectExpr(*renamed, *placed, f"{passed(tick.number, POSITION)} AS {ARRIVED[n]}")
-        dead = self._dead(n, bound)
         if (last := latest(rows, side.time)) is not None and last <= dead:
             return replace(side, new=rows)
         many = delta.count is not None and delta.count > LARGE and not self.inputs[n].may_fail_later()
@@ -190,17 +170,50 @@ class Join(OfRows):
         return replace(side, new=rows, copied=frozenset(s.path for s in written)) if many else side
 
     def _side(self, n: int) -> Kept:
-        return Kept(DUE, (*(name for _, name in self.sides[n].columns), *PLACES[n], ARRIVED[n]), _SIDES[n])
+        columns = (*(name for _, name in self.sides[n].columns), *PLACES[n], ARRIVED[n])
+        return Kept(DUE, columns, _SIDES[n], timed_by=PLACES[n][0])
 
-    def _forget(self, tick: Tick, n: int, bound: int) -> None:
-        segments, dead = tick.segments(self, _SIDES[n]), self._dead(n, bound)
-        segments.forget(dead)
+    def _matched(self, n: int) -> Kept:
+        """Return the places of the rows of a side that have a match which may be dropped."""
+        return Kept(DUE, PLACES[n], _MATCHED[n], timed_by=PLACES[n][0], waits=False)
+
+    def _record(self, tick: Tick, sides: Sequence[SideRows], n: int, gone: int, bound: int) -> None:
+        """Record which waiting rows of side ``n`` match rows of the other side that are dropped after this tick."""
+        stamp, since = self.sides[n].stamp, tick.control(self).met[1 - n]
+        if stamp is None or not self._records(n) or gone <= since:
+            return
+        nearest, farthest = self._range(1 - n)
+        low, high = max(shift(bound, -stamp), shift(since, nearest)), shift(gone, farthest + 1)
+        others, rows = sides[1 - n].between(since + 1, gone + 1), sides[n].between(low, high)
+        if others is None or rows is None or low >= high:
+            return
+        if self.alone and self._tries(tick):
+            self._computed(tick, self._output(tick, self._joined(tick, n, rows, others, "inner", low, high), (0, 1)))
+        known = self._known(tick, n, low, high)
+        rows = rows if known is None else joined(rows, known, _same(n), "left_anti")
+        matched = self._joined(tick, n, rows, others, "left_semi", low, high)
+        tick.describe(self, f"record rows of the {_SIDES[n]} side that have a match")
+        self._matched(n).keep(tick, self, _placed(n, matched), None)
+
+    def _known(self, tick: Tick, n: int, low: int, high: int) -> DataFrame | None:
+        """Return the recorded places of rows of a side with rowtimes in [low, high), under other names."""
+        if not self._records(n):
+            return None
+        rows = SideRows(tick.segments(self, _MATCHED[n]), PLACES[n][0]).between(low, high)
+        return None if rows is None else rows.selectExpr(*(f"{name} AS {name}_m" for name in PLACES[n]))
+
+    def _forget(self, tick: Tick, n: int, dead: int, bound: int) -> None:
+        segments, matched = tick.segments(self, _SIDES[n]), tick.segments(self, _MATCHED[n])
+        segments.forget(dead, dead=self._dead(n, bound))
+        matched.forget(self._dead(n, bound))
         large, time = rows_in(segments.crowded()) > LARGE, PLACES[n][0]
 
         def alive(rows: DataFrame) -> DataFrame:
             return _placed(n, between(rows, time, dead + 1, END, large=large).sortWithinPartitions(time))
 
         self._side(n).compact(tick, self, f"rows of the {_SIDES[n]} side", alive)
+        if self._records(n):
+            self._matched(n).compact(tick, self, "rows that have a match", lambda rows: _placed(n, rows))
 
     def _dead(self, n: int, bound: int) -> int:
         """Return the rowtime up to which no row of a side is needed any more."""
@@ -276,11 +289,17 @@ class Join(OfRows):
         if rows is None:
             return
         nearest, farthest = self._range(n)
-        others = sides[1 - n].between(shift(low, nearest), shift(high, farthest))
+        recorded = tick.control(self).met[1 - n] + 1 if self._records(n) else BEGINNING
+        others = sides[1 - n].between(max(recorded, shift(low, nearest)), shift(high, farthest))
+        known, whole = self._known(tick, n, low, high), rows
+        if known is not None:
+            rows = joined(whole, known, _same(n), "left_anti")
+            if self.alone == "left_semi":
+                yield self._output(tick, joined(whole, known, _same(n), "left_semi"), (n,))
         if others is not None:
             if self.alone and self._tries(tick):  # its pairs are computed nowhere else
                 self._computed(
-                    tick, self._output(tick, self._joined(tick, n, rows, others, "inner", low, high), (0, 1))
+                    tick, self._output(tick, self._joined(tick, n, whole, others, "inner", low, high), (0, 1))
                 )
             rows = self._joined(tick, n, rows, others, self.alone or "left_anti", low, high)
         if others is not None or self.alone != "left_semi":
@@ -358,6 +377,12 @@ class Join(OfRows):
 
 
 _SIDES = ("left", "right")
+_MATCHED = ("left_matched", "right_matched")
+
+
+def _same(n: int) -> str:
+    """Return the condition that a row of a side is a recorded one."""
+    return " AND ".join(f"{name} = {name}_m" for name in PLACES[n])
 
 
 def _placed(n: int, rows: DataFrame) -> DataFrame:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rowtime.core.columns import ARRIVED, PLACES
+from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import UpTo, passed
 from rowtime.sql.generate import literal
 
@@ -15,9 +16,13 @@ _LATER = f"greatest({', '.join(f'unix_micros({side[0]})' for side in PLACES)})"
 
 @dataclass(frozen=True)
 class Joined(UpTo):
-    """``edge``: which pairs at ``bound`` itself have been emitted (`Edge.entry`); ``None`` before the first tick."""
+    """``edge``: which pairs at ``bound`` itself have been emitted (`Edge.entry`); ``None`` before the first tick.
+
+    ``met`` (µs UTC), by side: which rows of the other side match its rows up to this time has been recorded.
+    """
 
     edge: Sequence[Any] | None = None
+    met: Sequence[int] = (BEGINNING, BEGINNING)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from rowtime.operators.contract import (
 )
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import RELEASED, UNORDERED, Requirement
-from rowtime.operators.joins.join import OfRows, Side
+from rowtime.operators.joins.of_rows import OfRows, Side
 from rowtime.operators.rows.attempt import all_computed, judged
 from rowtime.operators.rows.conditions import holds, sorted_out
 from rowtime.sql.generate import to_spark

@@ -138,7 +138,8 @@ class Merge(Unary):
         clocks = self.promises([delta.clocks], control)
         tick.remember(self, clock=after[0], writer=after[1])
         released = self._release(tick, delta, before, after)
-        tick.segments(self).forget(after[0] - 1)
+        # The rows at the clock itself are out if their writer is one that the frontier has passed.
+        tick.segments(self).forget(after[0] - 1, writer=after[1] if after[1] or not self.strict else None)
         self._state.compact(
             tick, self, "rows above the bound", lambda rows: self._beyond(self._below.with_origin(rows), after)
         )
@@ -205,7 +206,7 @@ class Merge(Unary):
 
     @property
     def _state(self) -> Kept:
-        return Kept(HELD_TIME, (*self._below.names, *self._below.internals))
+        return Kept(HELD_TIME, (*self._below.names, *self._below.internals), timed_by=ROWTIME)
 
     def _within(self, edge: Frontier, *, large: bool = False) -> str:
         """Return the condition for rows up to the frontier; ``large``: in a form by which files skip row groups."""

@@ -39,7 +39,7 @@ class ComputedOnce(Operator):
 
     @property
     def _state(self) -> Kept:
-        return Kept(ROW_NUMBER, (*self.emits().names, ROW_NUMBER), PINNED)
+        return Kept(ROW_NUMBER, (*self.emits().names, ROW_NUMBER), PINNED, waits=False)
 
 
 def rows_given(tick: Tick, node: Operator, table: Delta) -> DataFrame:

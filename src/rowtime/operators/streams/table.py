@@ -20,7 +20,6 @@ from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.rows.collected import few
 
 PINNED, VERSIONS = "table", "versions"  # the names of the copy, and of the copies of a table that is read again
-OF_TABLES = (f"/{PINNED}", f"/{VERSIONS}")  # suffixes of the keys of segments in which no row waits
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Table(Operator):
 
     @property
     def _state(self) -> Kept:
-        return Kept(ROW_NUMBER, (*self.emits().names, ROW_NUMBER), PINNED)
+        return Kept(ROW_NUMBER, (*self.emits().names, ROW_NUMBER), PINNED, waits=False)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """Return all rows of the table, in every tick; copied in the first."""

@@ -68,7 +68,9 @@ class TableVersions(Table):
 
     @property
     def _state(self) -> Kept:
-        return Kept(VALID_FROM, (*(column.name for column in self.columns), ROW_NUMBER, VALID_FROM), VERSIONS)
+        return Kept(
+            VALID_FROM, (*(column.name for column in self.columns), ROW_NUMBER, VALID_FROM), VERSIONS, waits=False
+        )
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Return the versions that rows of this tick and of later ones may join; a new one if it is time to read it."""

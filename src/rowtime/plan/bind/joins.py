@@ -1,7 +1,7 @@
-"""Binds JOIN: two inputs become one operator, with the range of rowtimes in which rows join.
+"""Binds JOIN: two inputs become one operator, with the range of rowtimes in which rows join (semantics 5, 6).
 
-Semantics 5, 6. The range comes from windows on the inputs, else from a condition on their rowtimes; without either,
-rows with equal rowtimes join. Further inputs join the result.
+The range comes from windows on the inputs, else from a condition on their rowtimes; without either, rows with equal
+rowtimes join. Further inputs join the result.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from rowtime.core.errors import Problem, Refused
 from rowtime.core.time import END
 from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.many_rows import has_aggregates
-from rowtime.operators.joins.join import EVER, Join, Side
+from rowtime.operators.joins.join import EVER, Join
+from rowtime.operators.joins.of_rows import Side
 from rowtime.operators.joins.table_join import TableJoin
 from rowtime.operators.streams.table import is_table
 from rowtime.operators.streams.table_versions import refreshed, with_versions
@@ -40,10 +41,8 @@ _SWAPPED = {
     "left_semi": "Put the stream on the left: a LEFT SEMI JOIN t ON …",
     "left_anti": "Put the stream on the left: a LEFT ANTI JOIN t ON …",
 }
-_LIMITED = (
-    "Compare the rowtimes in ON, from below and from above, or give an input a window: "
-    "a OVER (RANGE INTERVAL '1' MINUTE PRECEDING) JOIN b."
-)
+_WINDOW = "a OVER (RANGE INTERVAL '1' MINUTE PRECEDING) JOIN b."
+_LIMITED = f"Compare the rowtimes in ON, from below and from above, or give an input a window: {_WINDOW}"
 
 
 class Joins:

@@ -18,7 +18,7 @@ from rowtime.operators.contract import Column, Operator
 from rowtime.operators.events.anti_join import AntiJoin
 from rowtime.operators.events.event_table_join import EventTableJoin
 from rowtime.operators.events.lifetime_join import LifetimeJoin
-from rowtime.operators.joins.join import Side
+from rowtime.operators.joins.of_rows import Side
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.operators.rows.select import Item, Select, extended
 from rowtime.operators.streams.table import is_table

@@ -1,0 +1,54 @@
+"""What joins of rows have in common: two sides with columns of their own, and a condition over both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sqlglot import exp
+
+from rowtime.core.fields import Micros
+from rowtime.expr.conditions import columns_in
+from rowtime.operators.contract import DataFrame, Derivation, Operator
+from rowtime.operators.joins.join_rows import beside
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side: its columns as (column of the input, name in the join), and names for its rowtime.
+
+    ``stamp``: how long after its rowtime (µs) a row without a match is emitted; ``None``: never.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    rowtimes: tuple[str, ...] = ()
+    stamp: Micros | None = None
+
+
+class OfRows(Operator):
+    """A join of rows: its condition ``on`` is over the columns that its ``sides`` pass on, under their new names."""
+
+    sides: tuple[Side, Side]
+    on: exp.Expr | None
+
+    def required_columns(self, n: int, wanted: Collection[str]) -> Iterable[str]:
+        """Return the columns of its condition, and the sources of the required ones."""
+        own = {*columns_in([self.on]), *wanted}
+        return (old for old, new in self.sides[n].columns if new in own)
+
+    decides: ClassVar[str] = "JOIN"
+
+    def made_from(self, n: int, column: str) -> Derivation | None:
+        """Return the column of that name of its side."""
+        olds = [old for old, new in self.sides[n].columns if new == column]
+        others = (new for number, side in enumerate(self.sides) if number != n for _, new in side.columns)
+        return Derivation(olds) if olds or column in others else super().made_from(n, column)
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """Return the columns of each input, under their new names, side by side."""
+        return beside(rows, [(child, side.columns) for child, side in zip(self.inputs, self.sides, strict=True)])
+
+    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
+        """Return the joined columns: the condition is over both sides."""
+        return [self.typed(rows)]
