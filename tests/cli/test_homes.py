@@ -132,3 +132,67 @@ def test_init_in_a_folder_that_cannot_be_written(rowtime: Rowtime, tmp_path: Pat
         "Name another folder, in which you can write.",
     ]
     assert rowtime("init", "other").exit_code == 0
+
+
+IN = "USING csv OPTIONS (path 'in', header 'true')"
+ONE = f"CREATE STREAM events (device STRING, c DOUBLE, at TIMESTAMP) {IN}; SELECT STREAM device FROM events;\n"
+TWO = (
+    f"CREATE STREAM events (device STRING, n BIGINT) {IN}; CREATE VIEW v AS SELECT STREAM n FROM events; "
+    "SELECT STREAM n FROM v;\n"
+)
+THREE = "SELECT STREAM c FROM events;\n"
+
+
+def _two_scripts(rowtime: Rowtime, folder: Path) -> None:
+    """Two scripts in a folder define a stream, and a third reads it; the first and the third have run."""
+    (folder / "in").mkdir()
+    (folder / "in/1.csv").write_text("device,c,at\na,1,2026-01-01 10:00:00\n")
+    for name, text in (("one", ONE), ("two", TWO), ("three", THREE)):
+        (folder / f"{name}.sql").write_text(text)
+    for name in ("one", "three"):
+        assert rowtime("run", f"{name}.sql", "--available-now").exit_code == 0
+
+
+def test_a_stream_that_another_script_defines_is_the_only_problem_and_a_home_of_its_own_solves_it(
+    rowtime: Rowtime, tmp_path: Path
+) -> None:
+    _two_scripts(rowtime, tmp_path)
+    told = rowtime("check", "two.sql", "--json")
+    (problem,) = json.loads(told.stdout)[0]["problems"]
+    assert problem["code"] == "R203", "nothing that only follows from the refused definition"
+    assert "--home DIR" in problem["hint"]
+    assert rowtime("check", "two.sql", "--home", "other").exit_code == 0
+    (tmp_path / "two.sql").write_text(TWO.replace("events", "numbers"))
+    assert rowtime("check", "two.sql").exit_code == 0
+
+
+def test_replacing_a_stream_names_the_checkpoints_that_it_breaks(
+    rowtime: Rowtime, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    _two_scripts(rowtime, tmp_path)
+    replaced = TWO.replace("CREATE STREAM", "CREATE OR REPLACE STREAM").replace("n BIGINT", "c DOUBLE")
+    (tmp_path / "two.sql").write_text(replaced.replace(" n ", " c "))
+    told = rowtime("check", "two.sql").stdout
+    places = [str(tmp_path / ".rowtime/checkpoints" / name) for name in ("one", "three")]
+    assert "R223 warning: the stream events gets another definition, which breaks other checkpoints: " in told
+    assert f"{places[0]} (its script defines the stream otherwise, and is refused (R203) or replaces it again)" in told
+    assert f"{places[1]} (it reads the stream, and may be refused)" in told
+    assert "--home DIR" in told
+    assert "R223" not in rowtime("check", "two.sql", "--home", "other").stdout, "the hint is followed"
+    with caplog.at_level(logging.WARNING, "rowtime"):
+        rt.Pipeline().sql((tmp_path / "two.sql").read_text()).start(tmp_path / "ck").stop()
+    assert "R223" in caplog.text
+    Home().define("events", Home().definition("events") | {"columns": CLICKS["columns"]}, replace=True)
+    assert "R223" in rowtime("run", "two.sql", "--available-now").stderr
+    assert "R223" not in rowtime("run", "two.sql", "--available-now").stderr, "it is the definition now"
+    assert "R203" in rowtime("run", "one.sql", "--available-now").stderr
+    assert "R401" in rowtime("run", "three.sql", "--available-now").stderr
+
+
+def test_a_script_may_replace_its_own_stream_without_a_warning(rowtime: Rowtime, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/1.csv").write_text("device,c,at\na,1,2026-01-01 10:00:00\n")
+    for text in (ONE, ONE.replace("CREATE", "CREATE OR REPLACE").replace("c DOUBLE", "c FLOAT")):
+        (tmp_path / "one.sql").write_text(text)
+        assert "R223" not in rowtime("check", "one.sql").stdout
+        rowtime("run", "one.sql", "--available-now")

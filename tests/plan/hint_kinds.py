@@ -8,6 +8,10 @@ from __future__ import annotations
 FOLLOWED: dict[str, str] = {
     # Files.
     "Correct the file and start again: nothing of this tick is committed. Or use mode 'PERMISSIVE', which refuses such records as MALFORMED and continues.": "tests/runtime/test_modes_of_records.py::test_the_mode_may_change_from_start_to_start",
+    "The lines with R520 say why. Correct the files, or declare the columns with the types that the files have, and run again. If this is no failure, add mode 'PERMISSIVE' to the OPTIONS of the stream.": "tests/cli/test_files_set_aside.py::test_a_run_that_set_every_file_aside_does_not_succeed",
+    # Streams of other scripts.
+    "If another script has defined it, give this script a home of its own: --home DIR. Or choose another name. Or write CREATE OR REPLACE STREAM: then the other script is refused, and checkpoints that read the stream may be.": "tests/cli/test_homes.py::test_a_stream_that_another_script_defines_is_the_only_problem_and_a_home_of_its_own_solves_it",
+    "Give this script a home of its own: --home DIR. Or choose another name for the stream. Otherwise change the other script too.": "tests/cli/test_homes.py::test_replacing_a_stream_names_the_checkpoints_that_it_breaks",
     # Row patterns, while they run.
     "Make it return NULL instead, with NULLIF, TRY_CAST or try_divide.": "tests/runtime/test_match_recognize.py::test_a_condition_is_evaluated_only_for_rows_that_are_reached",
     "Make the conditions in DEFINE exclude each other, or give quantifiers an upper limit.": "tests/runtime/test_match_recognize.py::test_a_pattern_with_too_many_paths_ends_the_run",
@@ -31,7 +35,7 @@ FOLLOWED: dict[str, str] = {
     # The console.
     "… The pipeline does not start before this is repaired. …": "tests/web/test_home.py::test_if_the_newest_entry_is_damaged_the_one_before_it_is_shown",
     # Definitions and writers, without Spark.
-    "Write CREATE OR REPLACE STREAM to change it, or choose another name.": "tests/client/test_hints_of_writers.py::test_a_definition_is_replaced",
+    "Write CREATE OR REPLACE STREAM, which changes it for other scripts too. Or use another home, or another name.": "tests/client/test_hints_of_writers.py::test_a_definition_is_replaced",
     'Give this one a name of its own, for example writer="second".': "tests/client/test_writer.py::test_a_second_process_with_the_same_writer_is_refused_with_what_to_do",
     'Nothing of this call was written. Give each process a name of its own, for example writer="second".': "tests/stores/test_logs.py::test_of_two_processes_with_one_name_the_slower_one_is_refused_and_nothing_is_lost",
     "Start again: that defines the streams again. The rows that the script inserts must then be sent again.": "tests/stores/test_starts.py::test_a_start_that_counted_as_dead_does_not_continue",

@@ -306,6 +306,9 @@ class Pipeline:
             raise refuse("R134", "nothing would run: there is no query and no pump", hint)
         if stray := self.home.stray(stream.name for stream in program.defines):
             LOG.warning("%s", stray, extra={"event": "home", "code": stray.code})
+        defines = {stream.name: stream.as_json() for stream in program.defines}
+        for problem in [] if checkpoint is None else self.home.replaced(defines, checkpoint):
+            LOG.warning("%s", problem, extra={"event": "home", "code": problem.code})
         with hiding(program.secrets):
             place = Checkpoint(place_of(checkpoint or tempfile.mkdtemp(prefix="rowtime-")))
             place.journal.keeps = keep_ticks

@@ -20,6 +20,7 @@ from rowtime.cli.options import (
 )
 from rowtime.cli.outcome import REFUSED, write_json
 from rowtime.client.home import Home
+from rowtime.client.home_users import CHECKPOINTS
 from rowtime.core.errors import Problem
 from rowtime.plan.program import compile_script
 
@@ -63,7 +64,9 @@ def _findings(file: Path, home: Home, values: dict[str, str], conf: dict[str, st
     """Return the problems of a script, and its number of statements; with a ``conf`` also those that Spark finds."""
     text = script_text(file)
     program = compile_script(text, home, values)
-    problems = [*program.problems, *program.warnings]
+    own = home.path / CHECKPOINTS / file.stem
+    replaced = home.replaced({stream.name: stream.as_json() for stream in program.defines}, own)
+    problems = [*program.problems, *program.warnings, *replaced]
     if conf is not None and not program.problems:
         from rowtime.api.pipeline import Pipeline  # noqa: PLC0415 - without the flag Java is not needed
 

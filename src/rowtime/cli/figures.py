@@ -9,6 +9,7 @@ from typing import Any
 
 from rowtime.core.counts import counted
 
+UNREADABLE = "R520"  # of a file that is set aside
 WINDOW = 5.0  # seconds over which the rate is computed
 
 
@@ -38,6 +39,7 @@ class Reached:
 class Figures:
     """Rows, clocks and the ledger since ``began``; all times in seconds of one monotonic clock.
 
+    ``aside``: files that were set aside, by stream.
     ``taken``, ``clocks`` and ``reached`` are by stream (the last one if an end is known), ``ledger`` by gate;
     ``failure`` is that of the last try, empty once a tick has succeeded.
     """
@@ -48,6 +50,7 @@ class Figures:
     rows_out: int = 0
     last_output: float = 0.0
     taken: Counter[str] = field(default_factory=Counter)
+    aside: Counter[str] = field(default_factory=Counter)
     clocks: dict[str, str] = field(default_factory=dict)
     reached: dict[str, Reached] = field(default_factory=dict)
     ledger: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -77,6 +80,8 @@ class Figures:
             name = source["description"].rsplit(" (", 1)[0]
             self.taken[name] += source["numInputRows"]
             self.clocks[name] = source["clock"]
+            if many := sum(file["code"] == UNREADABLE for file in source.get("files", ())):
+                self.aside[name] += many
             if "backlog" in source:
                 before = self.reached.get(name, Reached(source["backlog"]["unit"]))
                 self.reached[name] = before.after(source["backlog"])
@@ -130,6 +135,7 @@ class Figures:
             "rows_out": self.rows_out,
             "rows_refused": self.rows_refused,
             "refused": self.refused,
+            **({"files_set_aside": dict(self.aside)} if self.aside else {}),
             "clocks": dict(self.clocks),
             "seconds": round(now - self.began, 3),
         }
@@ -137,4 +143,5 @@ class Figures:
     def summary_text(self, now: float) -> str:
         """Return the run in a line."""
         rows = f"{counted(self.rows_in, 'rows')} in, {self.rows_out:,} out, {self.rows_refused:,} refused"
-        return f"done: {rows}, in {counted(self.ticks, 'ticks')} and {now - self.began:.1f} s"
+        aside = f", {counted(self.aside.total(), 'files')} set aside" if self.aside else ""
+        return f"done: {rows}{aside}, in {counted(self.ticks, 'ticks')} and {now - self.began:.1f} s"

@@ -20,6 +20,7 @@ from rowtime.cli.options import (
 )
 from rowtime.cli.outcome import write_json
 from rowtime.cli.run import Folder, TakeOver
+from rowtime.client.home_users import CHECKPOINTS
 from rowtime.core.counts import counted
 
 
@@ -39,7 +40,7 @@ def migrate(
     from rowtime.api.pipeline import Pipeline  # noqa: PLC0415
 
     pipeline = Pipeline(home=home, conf=spark_conf(conf, jars, packages)).sql(script_text(file), variables(settings))
-    folder = checkpoint or str(pipeline.home.path / "checkpoints" / Path(file).stem)
+    folder = checkpoint or str(pipeline.home.path / CHECKPOINTS / Path(file).stem)
     result = migrated(folder, pipeline, take_over=take_over or ())
     if as_json:
         write_json({"checkpoint": folder, **result.as_json()})

@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from shlex import quote
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from pyspark.logger import PySparkLogger
@@ -26,8 +26,11 @@ from rowtime.cli.figures import Figures
 from rowtime.cli.logs import LogTo
 from rowtime.cli.outcome import write_json
 from rowtime.cli.ui import beside
-from rowtime.core.errors import Problem, Refused, RowtimeError
+from rowtime.client.home_users import CHECKPOINTS
+from rowtime.core.counts import counted
+from rowtime.core.errors import Failure, Problem, Refused, RowtimeError
 from rowtime.core.stores import place_of
+from rowtime.plan.formats.files import MODE_OF_RECORDS
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.files import make_private
 from rowtime.state.pump_orders import waiting
@@ -73,7 +76,7 @@ def run_script(
 ) -> None:
     """Run a script with a checkpoint that is named after it, unless another is given; ``how``: as for `start`."""
     pipeline = Pipeline(home=home, conf=conf).sql(script, settings).renewed(*how.pop("renewed"))
-    folder = checkpoint or str(pipeline.home.path / "checkpoints" / name)
+    folder = checkpoint or str(pipeline.home.path / CHECKPOINTS / name)
     program = pipeline.compile(folder)
     log.secrets = program.secrets
     _warn(program.warnings, as_json)
@@ -82,6 +85,7 @@ def run_script(
         return
     if stray := pipeline.home.stray(stream.name for stream in program.defines):
         _warn([stray], as_json)
+    _warn(pipeline.home.replaced({stream.name: stream.as_json() for stream in program.defines}, folder), as_json)
     with _traceback_kept(folder):
         idle = not program.sinks and not program.stopped
         if idle and (program.defines or program.actions or program.drops or program.dropped_schemas):
@@ -89,7 +93,25 @@ def run_script(
             return
         follow = _run_as_json if as_json else _run_with_display
         with beside(folder, pipeline.home, settings) if console else nullcontext():
-            follow(pipeline, program, folder, how)
+            figures = follow(pipeline, program, folder, how)
+    if how["available_now"]:
+        _check_read(program, figures)
+
+
+def _check_read(program: Program, figures: Figures) -> None:
+    """Raise ``Failure`` (R526) if the run has only set files aside, unless ``mode`` permits that."""
+    modes = {stream.name: dict(stream.source[1]) for stream in program.streams}
+    given = {name: {key.lower() for key in options} for name, options in modes.items()}
+    unread = {name: many for name, many in figures.aside.items() if MODE_OF_RECORDS not in given.get(name, ())}
+    if unread and not figures.rows_in:
+        files = ", ".join(f"{counted(many, 'files')} of {name}" for name, many in unread.items())
+        raise Failure(Problem("R526", f"no row was read, because files were set aside (R520): {files}", hint=_ASIDE))
+
+
+_ASIDE: Final = (
+    "The lines with R520 say why. Correct the files, or declare the columns with the types that the files have, and "
+    "run again. If this is no failure, add mode 'PERMISSIVE' to the OPTIONS of the stream."
+)
 
 
 def _warn(problems: Iterable[Problem], as_json: bool) -> None:
@@ -135,7 +157,7 @@ def _count(things: Sized, noun: str) -> str:
     return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
 
 
-def _run_with_display(pipeline: Pipeline, program: Program, folder: str | Path, how: Mapping[str, Any]) -> None:
+def _run_with_display(pipeline: Pipeline, program: Program, folder: str | Path, how: Mapping[str, Any]) -> Figures:
     # Standard output is for results only.
     console = any(sink.format == "console" for sink in program.sinks)
     with Display(plain=True if console else None, file=sys.stderr if console else None) as display:
@@ -145,9 +167,10 @@ def _run_with_display(pipeline: Pipeline, program: Program, folder: str | Path, 
         if not query.engine.program.sinks and not waiting(query.checkpoint, query.engine.plan.orders):
             display.note(f"every pump is stopped; start them: {_START.format(quote(str(folder)))}")
         _await(query)
+    return display.figures
 
 
-def _run_as_json(pipeline: Pipeline, program: Program, folder: str | Path, how: Mapping[str, Any]) -> None:  # noqa: ARG001
+def _run_as_json(pipeline: Pipeline, program: Program, folder: str | Path, how: Mapping[str, Any]) -> Figures:  # noqa: ARG001
     figures = Figures(time.monotonic())
 
     def listener(progress: dict[str, Any]) -> None:
@@ -160,6 +183,7 @@ def _run_as_json(pipeline: Pipeline, program: Program, folder: str | Path, how: 
     _await(query)
     waits = [wait.as_json() for wait in query.waiting()]
     write_json({"summary": {**figures.summary(time.monotonic()), "waiting": waits}}, indent=None)
+    return figures
 
 
 def _await(query: Query) -> None:

@@ -21,6 +21,7 @@ from typing import Any, Final
 from rowtime.client.definitions import fault
 from rowtime.client.file_names import escape, unescape
 from rowtime.client.home_logs import logs_of
+from rowtime.client.home_users import replacing
 from rowtime.client.log_folder import PRIVATE
 from rowtime.client.near_homes import near, stray
 from rowtime.client.starts import settle_all
@@ -86,7 +87,8 @@ class Home:
                 raise refuse(
                     "R203",
                     f"the stream {name} exists in {self.path} with a different definition",
-                    "Write CREATE OR REPLACE STREAM to change it, or choose another name.",
+                    "Write CREATE OR REPLACE STREAM, which changes it for other scripts too. Or use another home, or "
+                    "another name.",
                 )
 
     def definition(self, name: str) -> dict[str, Any] | None:
@@ -124,6 +126,20 @@ class Home:
         """Return a warning (R218) if this home is empty and a nearby one defines one of these streams."""
         return stray(self.path, DEFAULT_HOME, names) if isinstance(self.path, Path) and not self.names() else None
 
+    def replaced(self, definitions: Mapping[str, Mapping[str, Any]], checkpoint: Place | str) -> list[Problem]:
+        """Return warnings (R223) about the pipelines for which these definitions replace others.
+
+        ``checkpoint``: that of the script that has the definitions. A home in a bucket has no checkpoints to look at.
+        """
+        own = place_of(checkpoint)
+        if not (isinstance(self.path, Path) and isinstance(own, Path)):
+            return []
+        before = {name: self.definition(name) for name in definitions}
+        changed = [
+            n for n, new in definitions.items() if before[n] is not None and _lasting(before[n]) != _lasting(new)
+        ]
+        return [problem for name in changed if (problem := replacing(self.path, name, own)) is not None]
+
     def drop(self, name: str) -> bool:
         """Remove a stream: its definition and its log. Return True if there was a definition.
 
@@ -153,6 +169,11 @@ class Home:
         """Undo the changes of starts that died before they succeeded."""
         with _reaching(self.path):
             settle_all(self)
+
+
+def _lasting(definition: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return a definition without what ALTER STREAM sets, as it is stored."""
+    return {**json.loads(json.dumps(definition)), "idle_after": None}
 
 
 def _written(path: Place, text: str, *, replace: bool) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rowtime.client.home import Home
+from rowtime.client.home_users import CHECKPOINTS
 from rowtime.core.stores import ObjectPlace, Place, place_of
 from rowtime.web.records import Records
 
@@ -49,7 +50,7 @@ class Watched:
 
     def _places(self) -> Iterator[Place]:
         yield from (place_of(text) for text in self._given)
-        below = self.home.path / "checkpoints"
+        below = self.home.path / CHECKPOINTS
         if not self._given and below.is_dir():
             paths = [path for path in below.iterdir() if not path.name.startswith(".")]
             yield from sorted(path for path in paths if isinstance(path, ObjectPlace) or path.is_dir())

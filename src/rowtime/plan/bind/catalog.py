@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from rowtime.core.errors import Place, Problem, refuse
 from rowtime.operators.rows.table_function import Make
 from rowtime.plan.bind.stream_defs import StreamDef, is_reserved, stored_stream, stream_of, suggestion
 from rowtime.plan.kept_options import lasting, unknown_secrets
 from rowtime.sql.statements import CreateFunction, CreatePump, CreateServer, CreateStream, CreateTable, CreateView
+
+REPLACES: Final = (
+    "If another script has defined it, give this script a home of its own: --home DIR. Or choose another name. Or "
+    "write CREATE OR REPLACE STREAM: then the other script is refused, and checkpoints that read the stream may be."
+)
+"""What to do about a stream of the home that has another definition."""
 
 
 class Definitions(Protocol):
@@ -122,6 +128,15 @@ class Catalog:
         dropped = [kind.pop(name, None) for kind in (self.functions, self.scalars, self.python)]
         return any(definition is not None for definition in dropped)
 
+    def _keep_names(self, old: StreamDef, defined: StreamDef) -> None:
+        """Register a refused definition, so that queries of the stream are checked as if it were the stream's.
+
+        If the script defines the stream twice, queries may have been written for either definition.
+        """
+        columns = {} if old.name in self.stored else {name.lower(): (name, kind) for name, kind in old.columns}
+        columns |= {name.lower(): (name, kind) for name, kind in defined.columns}
+        self.streams[defined.name] = replace(defined, columns=tuple(columns.values()))
+
     def options(self) -> Iterator[tuple[str, str]]:
         """Yield the options of all streams and tables that are known so far."""
         for stream in self.streams.values():
@@ -157,8 +172,14 @@ class Catalog:
         if old is not None and _lasting(old) != _lasting(defined) and not statement.replace:
             if statement.if_not_exists:
                 return old
+            self._keep_names(old, defined)
             what = f"the stream {defined.name} already exists with another definition"
-            raise refuse("R203", what, "Write CREATE OR REPLACE STREAM, or choose another name.", statement.name.place)
+            hint = "Write CREATE OR REPLACE STREAM, or choose another name."
+            if old.name in self.stored:
+                what = f"the stream {defined.name} already exists in the home with another definition"
+                hint = REPLACES
+            self.stored.discard(defined.name)
+            raise refuse("R203", what, hint, statement.name.place)
         self.streams[defined.name] = defined
         self.stored.discard(defined.name)
         return defined

@@ -143,7 +143,8 @@ _TEXT: Final = (
         MODE_OF_RECORDS,
         takes.one_of(*MODES_OF_RECORDS),
         meaning="what happens with a record that does not decode. `PERMISSIVE` and `DROPMALFORMED`: it is refused as "
-        "`MALFORMED`. `FAILFAST`: the run ends with R525",
+        "`MALFORMED`. `FAILFAST`: the run ends with R525. If one is given, `rowtime run --available-now` does not fail "
+        "(R526) when it could read no file",
         default="`PERMISSIVE`",
         side="source",
     ),
@@ -174,6 +175,13 @@ PARQUET: Final = Format(
         *_COMMON,
         PARQUET_COMPRESSION,
         Option("parquet.compression", takes.one_of(*PARQUET_CODECS)),
+        Option(
+            MODE_OF_RECORDS,
+            takes.one_of(*MODES_OF_RECORDS[:2]),
+            meaning="if given, `rowtime run --available-now` does not fail (R526) when it could read no file",
+            default="none",
+            side="source",
+        ),
         *taking(_REBASE, "datetimeRebaseMode", "int96RebaseMode"),
         *unused(_DECLARED, "mergeSchema", alike=("false",)),
     ),

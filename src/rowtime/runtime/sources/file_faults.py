@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from rowtime.core.errors import causes
 from rowtime.runtime.sources.csv_header import by_header
 from rowtime.runtime.sources.file_places import DAMAGED, footer
+from rowtime.runtime.sources.nanoseconds import TIMES, in_nanoseconds
 from rowtime.runtime.sources.partition_values import fault_of, in_folders
 
 _INTEGERS = {"TINYINT": 8, "BYTE": 8, "SMALLINT": 16, "SHORT": 16, "INT": 32, "INTEGER": 32, "BIGINT": 64, "LONG": 64}
@@ -37,7 +38,7 @@ class Expected:
     A NULL in another column only says that a value is not known; without the column that gives the rowtime, all rows
     would get the time of their file, which is no earlier than any of theirs, and the rows of later files would be late.
     Below ``folder``, if that is given, a column may be in the names of folders alone. Only ``partitions`` of those,
-    with their types, are read there.
+    with their types, are read there. ``copied``: files with nanoseconds are read from copies that Spark can read.
     """
 
     kind: str
@@ -46,6 +47,7 @@ class Expected:
     options: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""
     partitions: Mapping[str, str] = field(default_factory=dict)
+    copied: bool = False
 
     def values_of(self, path: str) -> dict[str, str | None]:
         """Return the values of the partition columns, which the folders of a file give."""
@@ -83,7 +85,7 @@ class Expected:
         )
 
     def _faults_of_footer(self, metadata: pq.FileMetaData) -> Iterator[str]:
-        yield from _faults_of_types(metadata, self.types)
+        yield from _faults_of_types(metadata, self.types, copied=self.copied)
         lacking = self._lacking(metadata.schema.to_arrow_schema().names) if self.needed else None
         if lacking:
             yield lacking
@@ -139,24 +141,20 @@ def first_line(error: BaseException) -> str:
     return text.strip().split("\n", 1)[0].rstrip(".") or type(error).__name__
 
 
-def _faults_of_types(metadata: pq.FileMetaData, wanted: Mapping[str, str]) -> Iterator[str]:
+def _faults_of_types(metadata: pq.FileMetaData, wanted: Mapping[str, str], *, copied: bool) -> Iterator[str]:
     schema = metadata.schema.to_arrow_schema()
-    physical = {
-        metadata.schema.column(n).path: metadata.schema.column(n).physical_type for n in range(len(metadata.schema))
-    }
     for name, declared in wanted.items():
         fields = [stored for stored in schema if stored.name.lower() == name.lower()]
         if len(fields) > 1:
             yield f"it has the column {name} twice: {', '.join(stored.name for stored in fields)}"
         for stored in fields:
-            if not _reads(stored.type, declared.upper(), physical.get(stored.name, "")):
+            cut = copied and declared.upper() in TIMES
+            if (in_nanoseconds(metadata, stored) and not cut) or not _reads(stored.type, declared.upper()):
                 yield f"its column {stored.name} has type {stored.type}, and the stream declares {declared}"
 
 
-def _reads(kind: pa.DataType, declared: str, physical: str) -> bool:
+def _reads(kind: pa.DataType, declared: str) -> bool:
     """Return False if Spark certainly does not read values of a type as the declared one."""
-    if pa.types.is_timestamp(kind) and kind.unit == "ns" and physical != "INT96":
-        return False
     if declared in _INTEGERS and pa.types.is_integer(kind):
         width = kind.bit_width if pa.types.is_signed_integer(kind) else 2 * kind.bit_width
         return bool(width <= _INTEGERS[declared])

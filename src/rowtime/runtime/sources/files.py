@@ -2,7 +2,8 @@
 
 Files get their numbers when they are discovered, by (modification time, name) among those found together; a file that
 appears later comes after them, whatever its name or time (`numbering`). The position of a row is its file's number and
-its row number in the file. Plain CSV files are decoded when they are taken, and read like Parquet (`csv_decoding`).
+its row number in the file. Plain CSV files are decoded when they are taken, and read like Parquet (`csv_decoding`);
+Parquet files with nanoseconds are copied (`nanoseconds`).
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from rowtime.runtime.sources.file_globs import Chosen, below_glob
 from rowtime.runtime.sources.file_list import NumberedFile, is_unchanged
 from rowtime.runtime.sources.file_places import COMPRESSED, as_pattern, each, footer, in_store, origin_of
 from rowtime.runtime.sources.grown_parts import GrownParts
+from rowtime.runtime.sources.nanoseconds import Nanoseconds
 from rowtime.runtime.sources.numbering import Numbering, noted
 from rowtime.runtime.sources.partition_values import FEW_FILES, ROWS_BITS, with_partitions
 from rowtime.runtime.sources.peek import OURS, columns, timestamps
@@ -70,6 +72,7 @@ class FilesSource:
 
     in_band = False
     steady = True
+    copies = True
     writer = THE_WRITER
 
     def __init__(
@@ -95,8 +98,11 @@ class FilesSource:
         self._wanted = {name: of for name, of in columns if name not in split}
         if self.gives_rowtime and self.rowtime.lower() not in {name.lower() for name in self._wanted}:
             self._wanted[self.rowtime] = "TIMESTAMP"
-        self._plain = PlainCsv.of(self._wanted, self._options) if kind == "csv" and isinstance(notes, Path) else None
-        expected = Expected(kind, self._wanted, self.rowtime, self._options, str(self.path), self._partitions)
+        self._copies: PlainCsv | Nanoseconds | None = None  # how files are copied that are read from copies
+        if isinstance(notes, Path) and kind in ("csv", "parquet") and self.copies:
+            self._copies = PlainCsv.of(self._wanted, self._options) if kind == "csv" else Nanoseconds.of(self._wanted)
+        copied = isinstance(self._copies, Nanoseconds)
+        expected = Expected(kind, self._wanted, self.rowtime, self._options, str(self.path), self._partitions, copied)
         given = {key.lower(): value for key, value in options.items()}
         self._fails_fast = given.get(MODE_OF_RECORDS, "").upper() == FAILFAST
         growing = given.get(GROWING, "").lower() == "true"
@@ -296,7 +302,7 @@ class FilesSource:
         self._parsed.clear()
         self._decoded.clear()
         self._parts.clear()
-        if self._plain is not None:
+        if self._copies is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
@@ -305,12 +311,12 @@ class FilesSource:
         return self.notes.absolute() / "decoded"
 
     def _decode(self, files: Mapping[int, str]) -> None:
-        """Decode the numbered files that are plain, several concurrently."""
-        if self._plain is not None and files:
+        """Copy the numbered files that are read from copies, several concurrently."""
+        if self._copies is not None and files:
             with ThreadPoolExecutor(min(len(files), os.cpu_count() or 1)) as pool:
                 targets = [self._folder / f"{number}.parquet" for number in files]
                 decoded = zip(
-                    files.values(), targets, pool.map(self._plain.decode, files.values(), targets), strict=True
+                    files.values(), targets, pool.map(self._copies.decode, files.values(), targets), strict=True
                 )
                 self._decoded = {path: (str(target), rows) for path, target, rows in decoded if rows is not None}
         self.decodes = self.kind != "parquet" and len(self._decoded) < len(files)

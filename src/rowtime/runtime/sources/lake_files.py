@@ -20,6 +20,7 @@ THE_WRITER: Final = "table"
 class TableFiles(FilesSource):
     """Reads numbered files of a table; each is given by its whole path, so no folder is searched."""
 
+    copies = False
     writer = THE_WRITER
 
     def __init__(self, columns: Sequence[tuple[str, str]], rowtime: str = "") -> None:

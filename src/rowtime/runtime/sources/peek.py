@@ -86,6 +86,9 @@ def _same(metadata: pq.FileMetaData, kinds: Mapping[str, pa.DataType | None]) ->
 
 def _alike(kind: pa.DataType, wanted: pa.DataType | None) -> bool:
     """Return True if values of one type are values of the other; in nested types Spark has other field names."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if wanted == pa.string() and (pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+        return True
     return _is_instant(kind) if wanted == MICROS else kind == wanted and not pa.types.is_nested(kind)
 
 
