@@ -340,3 +340,25 @@ def test_a_target_whose_rows_do_not_fit_is_replaced_by_a_new_one() -> None:
     other = other.replace("PUMP p ", "PUMP p2 ").replace("p.rejected", "p2.rejected")
     before, other = (re.sub("CREATE PUMP r .*", "", text) for text in (before, other))
     assert upgraded(before, other).lines[-2:] == ("p2 is new, and begins with the rows read from now on", "p is gone")
+
+
+OF_MINUTES = """CREATE STREAM s (v INT);
+CREATE VIEW m AS SELECT STREAM FLOOR(s.ROWTIME TO MINUTE) AS m, SUM(v) AS t FROM s GROUP BY FLOOR(s.ROWTIME TO MINUTE);
+SELECT STREAM {key} AS k, SUM(t) AS t FROM m GROUP BY {key};"""
+FORMER = {"FLOOR(m TO HOUR)": "date_trunc('HOUR', `__t` - INTERVAL '1' MINUTE)", "m": "`__t` - INTERVAL '1' MINUTE"}
+"""The keys over columns of groups as release 0.1 closed them: the hour of minutes, a minute too late."""
+
+
+@pytest.mark.parametrize("key", FORMER)
+def test_a_checkpoint_whose_groups_of_groups_were_stamped_too_late_does_not_continue(key: str) -> None:
+    sql = OF_MINUTES.format(key=key)
+    plan = plan_of(sql)
+    group = plan.operators["query.group"]
+    assert FORMER[key] in str(group.fields["keys"]), "as the release had it"
+    fields = {**group.fields, "closers": group.fields["keys"]}
+    before = replace(plan, operators={**plan.operators, group.name: replace(group, fields=fields)})
+    if key == "m":
+        assert upgrade_of(before, compiled(sql)) is None, "its stamp has always been right"
+        return
+    with pytest.raises(Refused, match=r"R401"):
+        upgrade_of(before, compiled(sql))

@@ -11,18 +11,23 @@ by bisection, also in Spark SQL.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from rowtime.core.columns import ROWTIME
 from rowtime.core.time import DAY, END
+from rowtime.expr.facts import ROWTIME_FACT
+from rowtime.expr.monotonicity import order_of
+from rowtime.expr.order import Order
 from rowtime.sql.generate import to_spark
-from rowtime.sql.intervals import MICROS, MONTHS, duration_of, months_of
-from rowtime.sql.nodes import Step
+from rowtime.sql.intervals import MICROS, MONTHS, duration_of, months_of, of_micros
+from rowtime.sql.nodes import Before, Step
 from rowtime.sql.script import parse_expression
 
-_MONTHS = {**MONTHS, "DECADE": 120, "CENTURY": 1200}
+MONTHS_OF = {**MONTHS, "DECADE": 120, "CENTURY": 1200}
+"""The months of the units that are no duration."""
+MONDAY = 4 * DAY  # 1970-01-05, the first Monday
 SPAN = 2**51  # how far (µs, 71 years) bisection looks for the end of a group
 
 
@@ -40,34 +45,45 @@ class GroupEnd:
 
 def group_end(node: exp.Expr, key: str) -> GroupEnd:
     """Return the end of the group for a grouping expression whose value is in column ``key``."""
-    node, moved = unshifted(node)
-    if moved:
-        key = f"({key} - INTERVAL '{moved}' MICROSECOND)"
+    node, by = unshifted(node)
+    if by:
+        key = f"({key} - INTERVAL '{by}' MICROSECOND)"
     if isinstance(node, exp.Column):
         return GroupEnd(f"unix_micros({key}) + 1", closed=True)
-    inner, late = unshifted(_argument(node))
-    end_of_column = _known(node, key) if isinstance(inner, exp.Column) else None
+    late, before = _late(node)
+    end_of_column = None if late is None else _known(node, key)
     if end_of_column is None:
         return _bisected(node, key)
     # f(t - d) moves to its next value d later than f(t).
-    return end_of_column if not late else GroupEnd(f"{end_of_column.text} - {late}L", end_of_column.closed)
+    text = f"{end_of_column.text} - {late}L" if late else end_of_column.text
+    return GroupEnd(text, end_of_column.closed or before)
 
 
 def fixed_end(node: exp.Expr) -> tuple[str, int] | None:
-    """Return the unshifted part of an expression, and how much later (µs) than its key each group ends; else ``None``.
+    """Return the unshifted part of an expression, and the µs from its key to the rowtime of a group; else ``None``.
 
     Two expressions with the same first part have groups that end together.
     """
-    inner, moved = unshifted(node)
-    if isinstance(inner, exp.Column) or not isinstance(_argument(inner), exp.Expr):
-        return None
-    time, late = unshifted(_argument(inner))
+    inner, by = unshifted(node)
+    late, before = _late(inner)
     width = duration_of(inner.expression) if isinstance(inner, Step) else None
     if isinstance(inner, exp.Floor | exp.TimestampTrunc):
         width = MICROS.get(unit_of(inner) or "")
-    if width is None or not isinstance(time, exp.Column):
+    if width is None or late is None:
         return None
-    return to_spark(inner), width - late - moved
+    return to_spark(inner), width - late - by - before
+
+
+def _late(node: exp.Expr) -> tuple[int | None, bool]:
+    """Return the µs that a function adds to the rowtime before it rounds; ``None`` if its argument is another.
+
+    And whether it takes the last instant before the rowtime, so that its groups include their ends.
+    """
+    if not isinstance(node.this, exp.Expr):
+        return None, False
+    time, late = unshifted(argument_of(node))
+    before = isinstance(time, Before)
+    return (late - before if isinstance(time.this if before else time, exp.Column) else None), before
 
 
 def unshifted(node: exp.Expr) -> tuple[exp.Expr, int]:
@@ -76,12 +92,23 @@ def unshifted(node: exp.Expr) -> tuple[exp.Expr, int]:
     if isinstance(node, exp.Add | exp.Sub):
         micros = duration_of(node.expression)
         if micros is not None:
-            inner, moved = unshifted(node.this)
-            return inner, moved + (micros if isinstance(node, exp.Add) else -micros)
+            inner, by = unshifted(node.this)
+            return inner, by + (micros if isinstance(node, exp.Add) else -micros)
     return node, 0
 
 
-def _argument(node: exp.Expr) -> exp.Expr:
+def moved(node: exp.Expr, by: int) -> exp.Expr:
+    """Return a time plus so many µs, as one interval."""
+    inner, before = unshifted(node)
+    total = before + by
+    if not total:
+        return inner
+    kind = exp.Add if total > 0 else exp.Sub
+    return kind(this=inner, expression=of_micros(abs(total)))
+
+
+def argument_of(node: exp.Expr) -> exp.Expr:
+    """Return the time that a function rounds."""
     inner: exp.Expr = node.expression if isinstance(node, exp.Extract) else node.this
     return inner
 
@@ -99,7 +126,7 @@ def _known(node: exp.Expr, key: str) -> GroupEnd | None:
     if isinstance(node, Step):
         return _after(key, duration_of(node.expression), months_of(node.expression))
     if unit is not None:
-        return _after(key, MICROS.get(unit), _MONTHS.get(unit))
+        return _after(key, MICROS.get(unit), MONTHS_OF.get(unit))
     return None
 
 
@@ -123,15 +150,18 @@ def _bisected(node: exp.Expr, key: str) -> GroupEnd:
 
 
 def _left_continuous(node: exp.Expr) -> bool:
-    # The innermost discontinuous function decides: below it nothing jumps.
-    steps = [part for part in node.walk() if isinstance(part, _JUMPS)]
-    return not steps or isinstance(steps[-1], exp.Ceil)
+    # The innermost function that gives several instants one value decides: below it nothing jumps.
+    if node.find(Before):
+        return True
+    part: exp.Expr = next(part for part in node.find_all(exp.Column) if part.name == ROWTIME)
+    while part is not node and part.parent is not None and _distinguishes(part):
+        part = part.parent
+    return isinstance(part, exp.Ceil) or _distinguishes(part)
 
 
-_JUMPS = (
-    exp.Floor, exp.Ceil, Step, exp.TimestampTrunc, exp.DateTrunc, exp.Cast, exp.TryCast, exp.Extract,
-    exp.Year, exp.TsOrDsToDate, exp.UnixSeconds, exp.UnixMillis, exp.IntDiv, exp.LastDay,
-)  # fmt: skip
+def _distinguishes(node: exp.Expr) -> bool:
+    """Return True for a function of the rowtime that has another value at every instant."""
+    return order_of(node, {ROWTIME: replace(ROWTIME_FACT, order=Order.STRICTLY_ASCENDING)}).strict
 
 
 def unit_of(node: exp.Expr) -> str | None:
@@ -140,7 +170,7 @@ def unit_of(node: exp.Expr) -> str | None:
     if not isinstance(unit, exp.Expr):
         return None
     name = unit.name.upper()
-    return name if name in MICROS or name in _MONTHS else name.rstrip("S")
+    return name if name in MICROS or name in MONTHS_OF else name.rstrip("S")
 
 
 def first_after(node: exp.Expr, at: int) -> int | None:
@@ -148,8 +178,8 @@ def first_after(node: exp.Expr, at: int) -> int | None:
     node, _ = unshifted(node)
     if isinstance(node, exp.Column):
         return at + 1
-    inner, late = unshifted(_argument(node))
-    if not isinstance(inner, exp.Column):
+    late, _ = _late(node)
+    if late is None:
         return None
     end = _first_after_known(node, at + late)
     return None if end is None else end - late
@@ -169,7 +199,7 @@ def _first_after_unit(node: exp.Expr, at: int) -> int | None:
     width = MICROS.get(unit)
     if width is None:
         return None
-    origin = _MONDAY if unit == "WEEK" else 0
+    origin = MONDAY if unit == "WEEK" else 0
     if isinstance(node, exp.Ceil):
         return _next(at - 1, width, origin) + 1
     return _next(at, width, origin) if isinstance(node, exp.Floor | exp.TimestampTrunc) else None
@@ -177,6 +207,3 @@ def _first_after_unit(node: exp.Expr, at: int) -> int | None:
 
 def _next(at: int, width: int, origin: int) -> int:
     return (at - origin) // width * width + width + origin
-
-
-_MONDAY = 4 * DAY  # 1970-01-05, the first Monday

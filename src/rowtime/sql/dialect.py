@@ -46,6 +46,7 @@ class RowtimeGenerator(SparkGenerator):
         nodes.LifetimeEdge: lambda self, e: f"{e.args['which'].strip('_').upper()}({self.sql(e, 'this')})",
         nodes.PeriodPredicate: lambda self, e: f"{self.sql(e, 'this')} {e.args['how']} {self.sql(e, 'expression')}",
         nodes.Earliest: lambda self, e: self.sql(e, "this"),
+        nodes.Before: lambda self, e: f"({self.sql(e, 'this')} - INTERVAL '1' MICROSECOND)",
         nodes.MatchRecognize: lambda self, e: self.match_text(e),
         nodes.SkipTo: lambda self, e: {"past": "PAST LAST ROW", "next": "TO NEXT ROW"}.get(
             e.name, f"TO {e.name.upper()} {self.sql(e, 'to')}"

@@ -73,6 +73,13 @@ def span_of(interval: exp.Expr) -> Duration | Months:
     return _literal(interval)
 
 
+def of_micros(length: int) -> exp.Interval:
+    """Return an interval of so many µs, in the largest possible unit."""
+    units = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MINUTE", 60_000_000), ("SECOND", 1_000_000))
+    unit, width = next(((u, w) for u, w in units if length and length % w == 0), ("MICROSECOND", 1))
+    return exp.Interval(this=exp.Literal.string(str(length // width)), unit=exp.var(unit))
+
+
 def duration_of(node: exp.Expr | None) -> int | None:
     """Return the µs of a literal duration; ``None`` for months and for anything but a literal interval."""
     span = _span(node)

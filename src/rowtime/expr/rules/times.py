@@ -9,7 +9,7 @@ from rowtime.expr.facts import Fact, Kind
 from rowtime.expr.order import Order
 from rowtime.expr.rules.arithmetic import plus, reversed_
 from rowtime.expr.rules.table import NAMED, RULES, Conclusion, Parts, arguments, kept, none, rounded, rule
-from rowtime.sql.nodes import CurrentRowTimestamp, Step
+from rowtime.sql.nodes import Before, CurrentRowTimestamp, Step
 
 _UNITS = frozenset({
     "YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MM", "MON", "WEEK", "DAY", "DD", "HOUR", "MINUTE", "SECOND",
@@ -54,6 +54,11 @@ NOT_THE_ROWTIME = "rows come in the order of ROWTIME, which is not the arrival t
 def _arrival(node: exp.Expr, parts: Parts) -> Conclusion:  # noqa: ARG001 - a rule
     # If ROWTIME is the arrival time, CURRENT_ROW_TIMESTAMP is bound to it and ascends like it.
     return none(NOT_THE_ROWTIME, Kind.TIMESTAMP)
+
+
+@rule(Before)
+def _before(node: exp.Expr, parts: Parts) -> Conclusion:
+    return Conclusion(parts.of(node.this), "the last instant before a time keeps its order")
 
 
 @rule(Step)

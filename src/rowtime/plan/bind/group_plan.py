@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from rowtime.core.columns import KEY, PASSED_ROWTIME, ROWTIME, SESSION_END
-from rowtime.expr.conditions import col
-from rowtime.expr.group_end import fixed_end, unshifted
+from rowtime.core.columns import PASSED_ROWTIME, ROWTIME, SESSION_END
+from rowtime.expr.conditions import col, columns_in
+from rowtime.expr.grids import at_end, filled, flat, is_short
+from rowtime.expr.group_end import fixed_end, group_end, unshifted
 from rowtime.operators.contract import Operator
 from rowtime.operators.groups.group_by import GroupBy
 from rowtime.operators.groups.group_values import GroupByValues
@@ -19,7 +20,6 @@ from rowtime.operators.windows.session import SessionGroup
 from rowtime.plan.bind.group_distinct import distinct_rows
 from rowtime.plan.bind.group_order import GroupSort
 from rowtime.plan.bind.orders import gates_of
-from rowtime.plan.bind.windows import moved
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,8 @@ class GroupPlan:
     """Equal rows of groups are emitted once; ``sort`` gathers them."""
     endless: bool = False
     """Only the end of the stream closes the groups."""
+    loose: frozenset[str] = frozenset()
+    """The keys whose closer is only a clock: the ends of overlapping windows."""
 
     def build(self, name: str, source: Operator, fresh: Callable[[str], str]) -> Operator:
         """Return the operator on its input, with the order of its rows."""
@@ -68,32 +70,38 @@ class GroupPlan:
                 name, source, self.keys, self.aggregates, self.items, self.by_value, gates, self.having, self.stamp,
                 ordered=self.within is None,
             )  # fmt: skip
-        many = any(closer not in self.keys for closer in self.closers)
+        many = bool(self.loose)
         return GroupBy(
             name, source, self.keys, self.aggregates, self.items, self.closers, self.having, self.stamp, many
         )
 
     def lineage(self) -> dict[str, exp.Expr]:
-        """Return the columns that are functions of the groups' rowtime: keys whose groups all end equally later.
+        """Return the columns that are functions of the groups' rowtime, by keys that close the groups.
 
-        Such a key plus or minus an interval is one as well, for example TUMBLE_END.
+        The key and the rowtime of a group belong to one instant, its last: all its ends are of one kind, or the stamp
+        would not tell which. The end of an overlapping window is the rowtime only if every key ends with it.
         """
-        time = col(ROWTIME)
-        own = self.stamp is not None or self.sort is not None
+        if self.stamp is not None or self.sort is not None or self.by_value:
+            return {}
         if self.gap is not None:
             ended = [item.column.name for item in self.items if item.expression == col(SESSION_END)]
-            return {name: time.copy() for name in ended if not own}
-        end_of = {closer.column.name: fixed_end(closer.expression) for closer in self.closers}
-        ends = {end for end in end_of.values() if end is not None}
-        if own or self.by_value or None in end_of.values() or len({text for text, _ in ends}) != 1:
-            return {}
-        shifted = {item.column.name: unshifted(item.expression) for item in self.items}
-        names = {name: (end_of.get(key.name), by) for name, (key, by) in shifted.items() if _is_key(key)}
-        return {name: moved(time.copy(), by - end[1]) for name, (end, by) in names.items() if end is not None}
-
-
-def _is_key(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Column) and node.name.startswith(KEY)
+            return {name: col(ROWTIME) for name in ended}
+        closed = {group_end(closer.expression, closer.column.name).closed for closer in self.closers}
+        ends = {fixed_end(closer.expression) for closer in self.closers}
+        alike = None not in ends and len({end[0] for end in ends if end is not None}) == 1
+        keys = {
+            closer.column.name: at_end(closer.expression, closed=closed == {True})
+            for closer in self.closers
+            if len(closed) == 1 and is_short(closer.expression) and (alike or closer.column.name not in self.loose)
+        }
+        listed = [
+            item for item in self.items if columns_in([item.expression]) and columns_in([item.expression]) <= set(keys)
+        ]
+        return {
+            item.column.name: flat(filled(keys, item.expression))
+            for item in listed
+            if item.column.order.moves or isinstance(unshifted(item.expression)[0], exp.Column)
+        }
 
 
 def former(node: exp.Expr) -> exp.Expr:

@@ -12,6 +12,7 @@ from rowtime.core.columns import AGGREGATE, JUDGED, KEY, PROMOTED_TIME, ROWTIME,
 from rowtime.expr.aggregates import ambiguous_order, decompose
 from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.facts import ROWTIME_FACT, Fact
+from rowtime.expr.grids import flat, on_grid
 from rowtime.expr.group_end import fixed_end, group_end, unshifted
 from rowtime.expr.many_rows import generator, has_aggregates, is_aggregate
 from rowtime.expr.monotonicity import is_constant, order_of, prove
@@ -30,7 +31,7 @@ from rowtime.plan.bind.scope import Scope, follows, marks_of, type_of
 from rowtime.plan.bind.windows import earliest
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.generate import to_rowtime, to_spark
-from rowtime.sql.nodes import Within
+from rowtime.sql.nodes import Before, Within
 from rowtime.sql.numbers import whole_number
 from rowtime.sql.script import parse_expression
 
@@ -77,8 +78,7 @@ class Grouping:
         sort = None
         both = self.query.args.get("distinct") and (self.query.args.get("group") or stagger is not None)
         if clocks or not understood or endless:
-            loose = frozenset(closer.column.name for closer in self.closers if closer not in self.keys)
-            groups = Grouped(self._key_facts(), clocks, stamp, self._over_groups, self._shown, loose)
+            groups = Grouped(self._key_facts(), clocks, stamp, self._over_groups, self._shown, self._loose)
             sort = bind_group_sort(self.query, self.scope, groups)
         gathered = None
         if clocks and both:
@@ -87,8 +87,14 @@ class Grouping:
             gathered = bind_distinct(self.query, self.scope, identity, items, groups)
         return GroupPlan(
             tuple(self.keys), tuple(self.aggregates), items, self.closers, condition, stamp, self.within, by_value,
-            gathered or sort, self.gap, distinct=gathered is not None, endless=endless,
+            gathered or sort, self.gap, distinct=gathered is not None, endless=endless, loose=self._loose,
         )  # fmt: skip
+
+    @property
+    def _loose(self) -> frozenset[str]:
+        """Return the keys whose closer is only a clock: the ends of overlapping windows."""
+        names = {key.column.name for key in self.keys if columns_in([key.expression]) == {ROWTIME}}
+        return frozenset(closer.column.name for closer in self.closers if closer.column.name not in names)
 
     def _checked_stamp(self, stamp: exp.Expr | None, closers: set[str], *, by_value: bool) -> exp.Expr | None:
         facts = self._clock_facts()
@@ -243,7 +249,7 @@ class Grouping:
         cores = {fixed_end(closer.expression) for closer in self.closers}
         if len({core[0] for core in cores if core is not None}) == 1 and None not in cores:
             # Groups come in the order of their ends, and so do keys that all end the same time later.
-            others = (closer for closer in self.closers if closer not in self.keys)
+            others = (closer for closer in self.closers if closer.column.name in self._loose)
             facts |= {c.column.name: prove(c.expression, {ROWTIME: ROWTIME_FACT}).fact for c in others}
         return facts
 
@@ -367,8 +373,12 @@ def _of_the_group(node: exp.Expr, shown: str) -> str:
 
 
 def _closer(key: Item, at: exp.Expr) -> Item | None:
-    """Return what closes the groups of a key: the key itself, or its clock, over the rowtime alone."""
+    """Return what closes the groups of a key, over the rowtime alone: the key itself, or its clock.
+
+    Of a key over columns of groups below, that is the function which knows the rowtimes that their groups can have.
+    """
     if key.column.order.moves and columns_in([key.expression]) == {ROWTIME}:
-        return key
+        rounds = columns_in([at]) == {ROWTIME} and at.find(Before) and on_grid(at) is at
+        return Item(key.column, flat(at)) if rounds else key
     clock = earliest(at)
     return None if clock is None else Item(key.column, clock)

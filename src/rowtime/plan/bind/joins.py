@@ -15,6 +15,7 @@ from rowtime.core.columns import PLACES, ROWTIME
 from rowtime.core.errors import Problem, Refused
 from rowtime.core.time import END
 from rowtime.expr.conditions import col, columns_in
+from rowtime.expr.grids import on_grid
 from rowtime.expr.many_rows import has_aggregates
 from rowtime.operators.joins.join import EVER, Join
 from rowtime.operators.joins.of_rows import Side
@@ -113,8 +114,7 @@ class Joins:
                 self._taken.add(new.lower())
                 columns.append((name, replace(column, name=new)))
                 renamed.append((column.name, new))
-                value = source.lineage.get(column.name)
-                if isinstance(value, exp.Column) and value.name == ROWTIME:
+                if (value := source.lineage.get(column.name)) is not None and on_grid(value) == col(ROWTIME):
                     same[new] = time
             own = part.rowtime
             inputs.append(replace(part, columns=tuple(columns), rowtime=time if own == ROWTIME else own))

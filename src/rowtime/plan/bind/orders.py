@@ -11,7 +11,8 @@ from rowtime.core.columns import KEY, ROWTIME, SORT_VALUE
 from rowtime.core.errors import Refused
 from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.facts import Fact, Kind
-from rowtime.expr.group_end import fixed_end, unshifted
+from rowtime.expr.grids import at_end, flat, on_grid
+from rowtime.expr.group_end import fixed_end, group_end, unshifted
 from rowtime.expr.monotonicity import order_of, prove
 from rowtime.expr.proof import Proof
 from rowtime.expr.readable import readable
@@ -23,7 +24,6 @@ from rowtime.operators.rows.select import Item
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.scope import Scope, follows, type_of
 from rowtime.plan.bind.stream_defs import rows_of
-from rowtime.plan.bind.windows import moved
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.numbers import whole_number
@@ -84,9 +84,10 @@ def clocks_after(sort: Sort, scope: Scope, items: Sequence[Item]) -> dict[str, e
     clocks = {item.column.name: scope.inlined(item.expression) for item in items}
     if isinstance(unshifted(sort.value.expression)[0], exp.Column):
         return {name: at for name, at in clocks.items() if columns_in([at]) == {ROWTIME}}
-    end, ends = fixed_end(sort.value.expression), {name: fixed_end(at) for name, at in clocks.items()}
-    alike = {name: by for name, (text, by) in ((n, e) for n, e in ends.items() if e) if end and text == end[0]}
-    return {name: moved(col(ROWTIME), -by) for name, by in alike.items()}
+    end, closed = fixed_end(sort.value.expression), group_end(sort.value.expression, SORT_VALUE).closed
+    ends = {name: fixed_end(flat(at)) for name, at in clocks.items()}
+    alike = [name for name, of in ends.items() if end is not None and of is not None and of[0] == end[0]]
+    return {name: at_end(flat(clocks[name]), closed=closed) for name in alike}
 
 
 def bind_sort(query: exp.Expr, scope: Scope, promoted: exp.Expr | None) -> Sort | None:
@@ -184,7 +185,7 @@ def keys_of(
 def _by_value(query: exp.Expr, scope: Scope, led: exp.Expr, promoted: exp.Expr | None) -> Sort | None:
     """Bind ORDER BY of a stream: its first expression must ascend from row to row."""
     first, *others = query.args["order"].expressions
-    value = scope.inlined(led)
+    value = flat(on_grid(scope.inlined(led)))
     if promoted is not None and led == promoted and not follows(value):
         if first.args.get("desc"):
             scope.refuse("R120", "a T-sort cannot be descending", first, "Leave out DESC.")

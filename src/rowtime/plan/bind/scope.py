@@ -13,6 +13,7 @@ from rowtime.core.columns import ARRIVAL, BOUND_BEFORE, ROWTIME
 from rowtime.core.errors import Problem
 from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.facts import ROWTIME_FACT, Fact, Kind
+from rowtime.expr.grids import on_grid
 from rowtime.expr.monotonicity import OF_SESSION, is_constant, non_deterministic
 from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.over.value_clocks import MARK
@@ -325,7 +326,7 @@ class Scope:
 
         def follow(part: exp.Expr) -> exp.Expr:
             expression = self._lineage(part)
-            return part if expression is None or not is_value(expression) else expression.copy()
+            return part if expression is None or not is_value(expression) else on_grid(expression.copy())
 
         return _replaced(node.copy(), follow)
 
@@ -383,8 +384,7 @@ def marks_of(root: Operator) -> dict[str, Fact]:
 
 def follows(node: exp.Expr) -> bool:
     """Return True if an inlined expression is over the rowtime and marks alone, so that it has a clock."""
-    names = columns_in([node])
-    return bool(names) and all(name == ROWTIME or name.startswith(MARK) for name in names)
+    return bool(names := columns_in([node])) and all(name == ROWTIME or name.startswith(MARK) for name in names)
 
 
 def null_of(kind: str) -> exp.Expr:

@@ -15,8 +15,10 @@ from sqlglot import exp
 from rowtime.core.columns import PASSED_ROWTIME, PROMOTED_TIME, ROWTIME
 from rowtime.core.errors import Problem, Refused
 from rowtime.expr.conditions import col, columns_in
+from rowtime.expr.facts import ROWTIME_FACT
+from rowtime.expr.grids import on_grid
 from rowtime.expr.many_rows import has_aggregates
-from rowtime.expr.monotonicity import prove
+from rowtime.expr.monotonicity import order_of, prove
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.events.stitch import Stitch
 from rowtime.operators.gates.tsort import TSort
@@ -52,7 +54,7 @@ from rowtime.plan.bind.subqueries import Subqueries, has_group_subqueries, has_s
 from rowtime.plan.bind.subqueries_below import has_subqueries_below, with_subqueries_below
 from rowtime.plan.bind.tables import Tables
 from rowtime.plan.bind.union_order import common, distinct_union, flat, sorted_union
-from rowtime.plan.bind.windows import has_clock, refuse_outside
+from rowtime.plan.bind.windows import has_clock, is_value, refuse_outside
 from rowtime.sql.nodes import recognizes
 from rowtime.sql.places import place_of, refuse_at
 
@@ -286,11 +288,8 @@ class _SelectBinder:
             if gate.value is not None:
                 return self._sorted(source, items, condition, gate, clocks_after(gate, scope, items))
             if not hidden:
-                lineage = {
-                    i.column.name: scope.inlined(i.expression)
-                    for i in items
-                    if follows(scope.inlined(i.expression)) and (i.column.order.moves or has_clock(scope, i.expression))
-                }
+                clocks = {item.column.name: (item, scope.inlined(item.expression)) for item in items}
+                lineage = {name: at for name, (item, at) in clocks.items() if _is_clock(scope, item, at)}
                 return BoundQuery(Select(self.sources.fresh(f"{self.name}.select"), source, items, condition), lineage)
             below = Select(self.sources.fresh(f"{self.name}.select"), source, items, condition, hidden)
             name = self.sources.fresh(self.name)
@@ -350,9 +349,9 @@ class _SelectBinder:
             source, condition = self._checked(scope, where)
             if plan.within is not None:
                 source = self._promoted(scope, source, plan, plan.within, condition)
-                return BoundQuery(plan.build(self.name, source, self.sources.fresh))
-            source = self._filtered(scope, source, condition)
-            source = scope.windows.above(source, plan.keys, self.name)
+            else:
+                source = self._filtered(scope, source, condition)
+                source = scope.windows.above(source, plan.keys, self.name)
             return BoundQuery(plan.build(self.name, source, self.sources.fresh), plan.lineage())
 
         return build
@@ -383,7 +382,18 @@ class _SelectBinder:
         return TSort(self.sources.fresh(self.name), below, within.micros, sorts=False, by_group=True, before=bool(own))
 
 
+def _is_clock(scope: Scope, item: Item, at: exp.Expr) -> bool:
+    """Return True if an inlined item tells when its values end: it has an order, by itself or over the rowtime."""
+    if not follows(at):
+        return False
+    return (
+        item.column.order.moves
+        or has_clock(scope, item.expression)
+        or (is_value(at) and order_of(at, {ROWTIME: ROWTIME_FACT}).moves)
+    )
+
+
 def _ascending(scope: Scope, promoted: exp.Expr) -> exp.Expr | None:
     """Return the promoted time over the rowtime, if it ascends with it."""
-    inlined = scope.inlined(promoted)
+    inlined = on_grid(scope.inlined(promoted))
     return inlined if columns_in([inlined]) == {ROWTIME} and prove(inlined, scope.facts).order.direction > 0 else None

@@ -14,8 +14,8 @@ from typing import Final
 from sqlglot import exp
 
 from rowtime.expr.readable import readable
-from rowtime.plan.bind.windows import SESSION_WINDOW, WINDOW, WINDOW_TIME, of_micros
-from rowtime.sql.intervals import duration_of
+from rowtime.plan.bind.windows import SESSION_WINDOW, WINDOW, WINDOW_TIME
+from rowtime.sql.intervals import duration_of, of_micros
 from rowtime.sql.nodes import Within
 from rowtime.sql.places import refuse_at
 

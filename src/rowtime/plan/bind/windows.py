@@ -16,7 +16,8 @@ from sqlglot import exp
 from rowtime.core.columns import HOP_END, ROWTIME, SESSION_END, SESSION_START, STAGGERED
 from rowtime.expr.conditions import col
 from rowtime.expr.facts import ROWTIME_FACT, UNKNOWN, Fact
-from rowtime.expr.group_end import unshifted
+from rowtime.expr.grids import flat, on_grid
+from rowtime.expr.group_end import moved, unshifted
 from rowtime.expr.monotonicity import prove
 from rowtime.expr.readable import readable
 from rowtime.operators.contract import Column, Operator
@@ -25,8 +26,8 @@ from rowtime.operators.rows.select import Item
 from rowtime.operators.windows.hop import Hop
 from rowtime.operators.windows.stagger import Stagger
 from rowtime.sql.generate import to_spark
-from rowtime.sql.intervals import duration_of, months_of, since_midnight
-from rowtime.sql.nodes import Earliest, Step
+from rowtime.sql.intervals import duration_of, months_of, of_micros, since_midnight
+from rowtime.sql.nodes import Before, Earliest, Step
 
 if TYPE_CHECKING:
     from rowtime.plan.bind.scope import Scope
@@ -80,7 +81,7 @@ class Spans:
         start, end = self.edges(time)
         if self.one:
             return start, end
-        if not isinstance(unshifted(time)[0], exp.Column):
+        if not isinstance(unshifted(time)[0], exp.Column) and not time.find(Before):
             return ()
         return (end,) if self.grows else (start, end)
 
@@ -90,24 +91,6 @@ class Spans:
         if not self.one:
             clocks = tuple(Earliest(this=clock) if is_value(clock) else clock for clock in clocks)
         return dict(zip(names[-len(clocks) :], clocks, strict=True)) if clocks else {}
-
-
-def of_micros(length: int) -> exp.Interval:
-    """Return an interval of so many µs, in the largest possible unit."""
-    units = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MINUTE", 60_000_000), ("SECOND", 1_000_000))
-    unit, width = next(((u, w) for u, w in units if length and length % w == 0), ("MICROSECOND", 1))
-    return exp.Interval(this=exp.Literal.string(str(length // width)), unit=exp.var(unit))
-
-
-def moved(node: exp.Expr, by: int) -> exp.Expr:
-    """Return a time plus so many µs, as one interval."""
-    inner, before = unshifted(node)
-    total = before + by
-    if not total:
-        return inner
-    if total < 0:
-        return exp.Sub(this=inner, expression=of_micros(-total))
-    return exp.Add(this=inner, expression=of_micros(total))
 
 
 def stepped(time: exp.Expr, width: exp.Expr, offset: int, on: int = 0) -> exp.Expr:
@@ -121,7 +104,7 @@ def earliest(at: exp.Expr) -> exp.Expr | None:
     node, by = unshifted(at)
     if not isinstance(node, Earliest) or any(c.name != ROWTIME for c in node.find_all(exp.Column)):
         return None
-    return moved(node.this.copy(), by)
+    return flat(moved(node.this.copy(), by))
 
 
 def has_clock(scope: Scope, node: exp.Expr) -> bool:
@@ -263,7 +246,7 @@ def gap_of(scope: Scope, call: exp.Anonymous, arguments: Sequence[exp.Expr]) -> 
     if not gap or gap < 0:
         scope.refuse("R113", f"{call.name} takes {SHAPES['SESSION']}", call)
         return None
-    time = scope.inlined(arguments[0]).unnest()
+    time = on_grid(scope.inlined(arguments[0])).unnest()
     if not (isinstance(time, exp.Column) and time.name == ROWTIME):
         shown = readable(arguments[0])
         hint = f"Promote it in a view: SELECT STREAM {shown} AS ROWTIME, … ORDER BY {shown} WITHIN INTERVAL '1' MINUTE."
