@@ -13,6 +13,7 @@ from rowtime.cli.figures import Figures
 from rowtime.cli.views import Lines, Outputs, Snapshot, screen
 from rowtime.core.counts import counted
 from rowtime.core.time import BEGINNING, to_text
+from rowtime.plan.lateness import LateRows, many_late
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -113,13 +114,17 @@ class Display:
         names = [node.name for node in self.query.engine.program.sinks]
         return [(n, control[n]["sequence"], to_text(control[n].get("bound", BEGINNING))) for n in names if n in control]
 
+    def _late_rows(self) -> list[LateRows]:
+        return [] if self.query is None else many_late(self.query.engine.plan, self.query.engine.entry)
+
     def _summary(self) -> list[str]:
         seen = self._seen()
         refused = (f"refused at {gate}: {', '.join(f'{n:,} {why}' for why, n in reasons.items())}"
                    for gate, reasons in self.figures.refused.items())  # fmt: skip
+        late = (f"late: {rows}" for rows in self._late_rows())
         outputs = (f"{name}: {counted(rows, 'rows')} in all, up to {bound}" for name, rows, bound in seen.outputs)
         waits = (f"still waiting: {wait}" for wait in seen.waits)
-        return [self.figures.summary_text(seen.now), *refused, *outputs, *waits]
+        return [self.figures.summary_text(seen.now), *refused, *late, *outputs, *waits]
 
 
 def _live(display: Display) -> Live:

@@ -31,6 +31,7 @@ from rowtime.core.counts import counted
 from rowtime.core.errors import Failure, Problem, Refused, RowtimeError
 from rowtime.core.stores import place_of
 from rowtime.plan.formats.files import MODE_OF_RECORDS
+from rowtime.plan.lateness import late_rows
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.files import make_private
 from rowtime.state.pump_orders import waiting
@@ -182,7 +183,8 @@ def _run_as_json(pipeline: Pipeline, program: Program, folder: str | Path, how: 
         write_json({"changed": query.changes}, indent=None)
     _await(query)
     waits = [wait.as_json() for wait in query.waiting()]
-    write_json({"summary": {**figures.summary(time.monotonic()), "waiting": waits}}, indent=None)
+    late = [late.as_json() for late in late_rows(query.engine.plan, query.engine.entry)]
+    write_json({"summary": {**figures.summary(time.monotonic()), "late": late, "waiting": waits}}, indent=None)
     return figures
 
 

@@ -20,6 +20,7 @@ from rowtime.core.errors import refuse
 from rowtime.core.stores import place_of
 from rowtime.core.time import BEGINNING, SECOND, to_text, wall_clock
 from rowtime.observe.pump_states import pump_lines, pumps_of
+from rowtime.plan.lateness import late_rows
 from rowtime.plan.waiting import waiting
 from rowtime.state.costs import left_in
 from rowtime.web.records import Records
@@ -65,7 +66,7 @@ def status_of(folder: str | Path) -> dict[str, Any]:
     status: dict[str, Any] = {"checkpoint": str(folder), "state": state, "tick": None, "at": None, "problems": problems}
     status |= pumps_of(place_of(folder), plan)
     if entry is None:
-        return {**status, "streams": [], "ledger": {}, "held": {}, "waiting": [], "outputs": []}
+        return {**status, "streams": [], "ledger": {}, "late": [], "held": {}, "waiting": [], "outputs": []}
     now = wall_clock()
     return {
         **status,
@@ -74,6 +75,7 @@ def status_of(folder: str | Path) -> dict[str, Any]:
         "age_seconds": max(0, now - entry["at"]) / SECOND,
         "streams": [_stream(name, entry) for name in plan.of_kind("stream")],
         "ledger": entry["totals"],
+        "late": [late.as_json() for late in late_rows(plan, entry)],
         "held": {key: rows for key, rows in entry.get("held", {}).items() if rows},
         "waiting": [{**wait.as_json(), "text": str(wait)} for wait in waiting(plan, entry, now)],
         "outputs": [_output(name, entry) for name in plan.of_kind("sink")],
@@ -122,6 +124,7 @@ def as_lines(status: Mapping[str, Any]) -> Iterator[str]:
     yield from _section("pumps", pump_lines(status))
     yield from _section("streams", (line for stream in status["streams"] for line in _stream_lines(stream)))
     yield from _section("ledger", [*_ledger_lines(status)])
+    yield from _section("late", (late["text"] for late in status["late"]))
     yield from _section("held", (f"{key}: {counted(rows, 'rows')}" for key, rows in status["held"].items()))
     yield from _section("waiting", (wait["text"] for wait in status["waiting"]))
     yield from _section(

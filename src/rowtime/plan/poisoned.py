@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any
 
-from rowtime.core.time import BEGINNING, to_text
-from rowtime.operators.contract.gates import Raise
+from rowtime.core.time import BEGINNING, HOUR, to_text
+from rowtime.kernels.blame import Raise
+from rowtime.operators.contract.lateness import at_most, interval
 from rowtime.operators.panes.event_time import SET
 from rowtime.plan.holders import holder
 from rowtime.plan.stored import StoredPlan
@@ -47,7 +48,10 @@ class Poisoned:
 
 
 def poisoned(plan: StoredPlan, entry: Mapping[str, Any]) -> list[Poisoned]:
-    """Return the clocks that one row or bound moved so far ahead that most rows since were refused, at least three."""
+    """Return the clocks that one row or bound moved so far ahead that most rows since were refused, at least three.
+
+    Without it most of them would have been accepted (`kernels.blame`).
+    """
     clocks = []
     for name, control in entry.get("control", {}).items():
         if name not in plan.operators:
@@ -57,7 +61,7 @@ def poisoned(plan: StoredPlan, entry: Mapping[str, Any]) -> list[Poisoned]:
             if row.poisons:
                 stream, _ = holder(plan, entry["clocks"], name)
                 place = control.get("place", row.position)
-                clocks.append(_poisoning(name, stream, (writer, place), row, _guarded(_guard_of(plan, name))))
+                clocks.append(_poisoning(name, stream, (writer, place), row, _guarded(_guard_of(plan, name, row))))
         if plan.operators[name].answers.awaits_event:
             clocks += _by_bounds(plan, entry, name, control.get("jumps", {}))
     return clocks
@@ -85,7 +89,7 @@ def _by_bounds(
         stream, _ = holder(plan, entry["clocks"], event)
         if jump is not None:
             row = row._replace(before=jump[2], after=jump[3])
-            yield _poisoning(name, stream, (jump[0], jump[1]), row, _guarded(_guard_of_time(plan, event)))
+            yield _poisoning(name, stream, (jump[0], jump[1]), row, _guarded(_guard_of_time(plan, event, row)))
         elif plan.operators[event].fields["mode"] == SET:
             yield _poisoning(name, event.removesuffix(".event_time"), ("", None), row, _set_anew(plan, event, stream))
 
@@ -128,20 +132,24 @@ def _set_anew(plan: StoredPlan, event: str, stream: str) -> str:
     return f"a bound cannot be taken back: {own}"
 
 
-def _guard_of(plan: StoredPlan, name: str) -> str:
-    """Return where the guard of a gate is declared."""
+def _guard_of(plan: StoredPlan, name: str, row: Raise) -> str:
+    """Return where the guard of a gate is declared, and one that would have refused the row."""
     operator = plan.operators[name]
     if "shape" in operator.fields:
-        return f"{_BEYOND} after the EVENT SHAPE of {name.removesuffix('.events')}"
+        return f"{_beyond(row)} after the EVENT SHAPE of {name.removesuffix('.events')}"
     if operator.answers.awaits_event:
-        return _guard_of_time(plan, operator.inputs[1])
-    return f"ORDER BY … WITHIN … {_BEYOND} in {name}"
+        return _guard_of_time(plan, operator.inputs[1], row)
+    # A guard alone accepts the first row of a writer, whatever its time.
+    resync = " RESYNC AFTER 3 ROWS" if row.before <= BEGINNING else ""
+    return f"{'GROUP' if operator.fields.get('by_group') else 'ORDER'} BY … WITHIN … {_beyond(row)}{resync} in {name}"
 
 
-def _guard_of_time(plan: StoredPlan, event: str) -> str:
-    """Return where the guard of an event time is declared."""
+def _guard_of_time(plan: StoredPlan, event: str, row: Raise) -> str:
+    """Return where the guard of an event time is declared, and one that would have refused the row."""
     column, name = plan.operators[event].fields["column"], event.split(".event_time", maxsplit=1)[0]
-    return f"EVENT TIME ({column}, {_BEYOND}) of {name}"
+    return f"EVENT TIME ({column}, {_beyond(row)}) of {name}"
 
 
-_BEYOND: Final = "EARLY BEYOND INTERVAL '1' HOUR"
+def _beyond(row: Raise) -> str:
+    """Return a guard that refuses the row: half of how far it was above its neighbours, and at most an hour."""
+    return f"EARLY BEYOND {interval(at_most(min(HOUR, row.ahead // 2)))}"

@@ -4,38 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import pyarrow as pa
 
 from rowtime.core.columns import ARRIVAL
+from rowtime.kernels.blame import Raise
+from rowtime.operators.contract.lateness import Lateness
 
-FEW = 3
 READMITTED = "readmitted"  # the writer of early rows that are admitted later
 
 
 def beyond_arrival(time: str, limit: int | None) -> str | None:
     """Return Spark SQL: rows whose ``time`` is at least this far (µs) above their arrival; ``None`` without a limit."""
     return None if limit is None else f"unix_micros({time}) - unix_micros({ARRIVAL}) >= {limit}L"
-
-
-class Raise(NamedTuple):
-    """A row that raised a mark by more than the tolerance, and what happened to later rows.
-
-    The row's ``position``, the mark ``before`` and ``after`` it (µs), the number of ``rows`` of the writer since, and
-    how many of them were refused as ``late``.
-    """
-
-    position: int
-    before: int
-    after: int
-    rows: int = 0
-    late: int = 0
-
-    @property
-    def poisons(self) -> bool:
-        """Return True if most rows since, and at least three, were refused because of it."""
-        return self.late >= FEW and self.late * 2 > self.rows
 
 
 @dataclass(frozen=True)
@@ -107,6 +88,8 @@ class Verdict:
     highest: int
     recent: Mapping[str, list[int]] = field(default_factory=dict)
     raised: Mapping[str, Raise] = field(default_factory=dict)
+    lateness: Lateness = field(default_factory=Lateness)
+    """Of the rows that the mark made late."""
     started: Collection[str] = ()
     held: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """The positions of each writer's last rows, if they are not judged yet."""

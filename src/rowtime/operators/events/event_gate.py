@@ -33,6 +33,7 @@ from rowtime.core.columns import (
 )
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
+from rowtime.kernels.blame import Past, Raise, watched
 from rowtime.kernels.events import (
     ACCEPTED,
     INTERVAL,
@@ -55,7 +56,7 @@ from rowtime.operators.events.met_bounds import steps_of, with_met
 from rowtime.operators.rows.by_writer import by_writer
 from rowtime.operators.rows.calendar import in_calendar, in_micros
 from rowtime.operators.rows.lifetimes import EVENT, WeightedLog, both, instant, netted_by, routed
-from rowtime.operators.streams.raises import raised
+from rowtime.operators.streams.raises import LONG
 
 
 @dataclass(frozen=True)
@@ -188,9 +189,10 @@ class EventGate:
             judgement = judge(shape, mark, items_of(rows), given, ordered=ordered)
             marks[writer] = [judgement.mark.highest, judgement.mark.rows]
             if rows.num_rows and self.shape.generates:
-                late = np.flatnonzero(judgement.reasons == LATE)
-                poison = raised(jumps.pop(writer, None), rows[POSITION].to_numpy(), judgement.risen, late)
-                jumps.update({} if poison is None else {writer: poison})
+                stored = jumps.pop(writer, None)
+                so_far = None if stored is None else Raise(*stored)
+                poison = watched(so_far, _past(rows, judgement), self.shape.delay, LONG)
+                jumps.update({} if poison is None else {writer: list(poison)})
             verdicts[writer] = Judged(rows, judgement)
         # The distance is needed for the re-admission of early events.
         early = control.early if self.shape.beyond is None else self.shape.beyond
@@ -295,6 +297,14 @@ def collected_items(
     ]
     items = rows.selectExpr(*columns, f"{bad} AS bad", f"{bound} AS b").toArrow()
     return items.sort_by([(WRITER, "ascending"), (POSITION, "ascending")])
+
+
+def _past(rows: pa.Table, judgement: Judgement) -> Past:
+    """Return what moved the greatest start: starts of accepted events, and of those that are late."""
+    items, late = items_of(rows), judgement.reasons == LATE
+    moves = (late | (judgement.reasons == ACCEPTED)) & (items.kinds != STOP_EDGE)
+    times = np.where(moves, items.starts, BEGINNING)
+    return Past(items.positions, times, times, np.ones(len(times), bool), late & moves, judgement.risen[:-1])
 
 
 def items_of(rows: pa.Table) -> Items:

@@ -19,8 +19,10 @@ from rowtime.core.columns import JUDGED, PASSED_ROWTIME, POSITION, PROMOTED_TIME
 from rowtime.core.errors import refuse
 from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END, shift
+from rowtime.kernels.blame import Raise
 from rowtime.operators.contract import Column, DataFrame, Delta, Derivation, Origin, Shape, Tick, Unary, micros, quoted
-from rowtime.operators.contract.gates import Gate, Raise, beyond_arrival
+from rowtime.operators.contract.gates import Gate, beyond_arrival
+from rowtime.operators.contract.lateness import added
 from rowtime.operators.contract.requirement import WRITERS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.select import Select
@@ -39,7 +41,8 @@ class SortMarks(Waiting):
     promise, at which a new writer starts. ``known``: the writers of the last tick, and what each had promised (older
     versions: a list of the writers); ``None`` before the first. ``timed``: Spark has confirmed that the time is a
     timestamp. ``early``, ``ahead`` (µs): the distances of the guard, for the re-admission of rows; ``None`` without it.
-    ``set``: bounds that were set manually, until the next tick takes them.
+    ``set``: bounds that were set manually, until the next tick takes them. ``lateness``: how far the late rows were
+    below their marks (`Lateness`), as long as the query lives.
     """
 
     marks: Mapping[str, int] = field(default_factory=dict)
@@ -53,6 +56,7 @@ class SortMarks(Waiting):
     early: int | None = None
     ahead: int | None = None
     set: Sequence[int] = field(default_factory=list)
+    lateness: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -189,7 +193,8 @@ class TSort(Unary):
         self._refuse_untimed(tick, rows)
         verdict = tick.judge(self, rows, self._gate(tick.control(self), present), count, peeked)
         raised = {writer: list(raise_of) for writer, raise_of in verdict.raised.items()}
-        tick.remember(self, marks=dict(verdict.marks), raised=raised)
+        lateness = added(tick.control(self).lateness, verdict.lateness)
+        tick.remember(self, marks=dict(verdict.marks), raised=raised, lateness=lateness)
         if quarantine is not None:
             rows = quarantine.after(rows, verdict)
         rows = tick.account(self, rows, verdict, PROMOTED_TIME, peek=delta.peek if quarantine is None else None)

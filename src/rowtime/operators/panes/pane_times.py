@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -19,13 +20,14 @@ class PaneControl(UpTo, PartialTypes):
 
     ``highest`` (µs UTC): the greatest event time. ``raised``: by writer, the last row that raised it by far. ``place``:
     the position of that row in its writer. ``jumps``: by number of a bound from elsewhere, the last item that raised it
-    by far.
+    by far. ``lateness``: how far the late rows were below the bound (`Lateness`), as long as the query lives.
     """
 
     highest: int = BEGINNING
     raised: Mapping[str, Sequence[int]] = field(default_factory=dict)
     place: int | None = None
     jumps: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    lateness: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from rowtime.core.columns import (
 )
 from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, shift
+from rowtime.kernels.blame import Past, Raise, watched
 from rowtime.kernels.timeline import Timeline
 from rowtime.operators.contract import (
     NOTHING,
@@ -47,6 +48,7 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.contract import functions as F
+from rowtime.operators.contract.lateness import Lateness, added
 from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
 from rowtime.operators.groups.finished import COMPLETE, FAILED, Finished, with_failing
@@ -58,7 +60,7 @@ from rowtime.operators.panes.pane_times import PaneControl, PaneTimes, less
 from rowtime.operators.rows.halves import value_at
 from rowtime.operators.rows.lifetimes import instant
 from rowtime.operators.rows.select import Item
-from rowtime.operators.streams.raises import marks_of, raised, raised_by_times
+from rowtime.operators.streams.raises import LONG, marks_of, raised
 from rowtime.sql.generate import to_spark
 from rowtime.sql.script import parse_expression
 
@@ -181,6 +183,8 @@ class Panes(RowGroups):
         refused = np.full(len(times), TAKEN, np.int8)
         refused[~self.times.covers(times)] = NO_PANE
         refused[passed[is_late]] = LATE
+        below = (bounds - times[passed])[is_late & (bounds < END)]
+        tick.remember(self, lateness=added(tick.control(self).lateness, Lateness.of(below)))
         self._watch(tick, declared, positions[passed[is_late]], line)
         rows = self._accepted(tick, delta.rows, refused, positions, line)
         fired = ~is_late & (bounds >= self.times.first_end(times[passed]))
@@ -226,13 +230,16 @@ class Panes(RowGroups):
         writer, stored = next(iter(control.raised.items()), ("", None))
         highest = control.highest
         tick.remember(self, highest=int(line.times.max(initial=highest)), raised={})
-        poison = raised_by_times(stored, line.rows, highest, line.times, np.searchsorted(line.rows, late))
+        is_late = np.zeros(len(line.times), bool)
+        is_late[np.searchsorted(line.rows, late)] = True
+        past = Past.of_rows(line.rows, line.times, is_late, highest)
+        poison = watched(None if stored is None else Raise(*stored), past, self.event.lag + self.age, LONG)
         if poison is None:
             return
-        if stored is None or poison[0] != stored[0]:
-            writer, place = came_from(tick, self, rows, poison[0])
+        if stored is None or poison.position != stored[0]:
+            writer, place = came_from(tick, self, rows, poison.position)
             tick.remember(self, place=place)
-        tick.remember(self, raised={writer: poison})
+        tick.remember(self, raised={writer: list(poison)})
 
     def _watch_bounds(self, tick: Tick, late: np.ndarray, line: Timeline) -> None:
         """Do the same for bounds from elsewhere: of merged regions, or set manually."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rowtime.core.time import BEGINNING, HOUR
-from rowtime.operators.contract.gates import Raise
+from rowtime.kernels.blame import Raise
 
 LONG = HOUR  # µs: a smaller jump makes no row late for long
 

@@ -38,6 +38,7 @@ from rowtime.operators.contract import Column, DataFrame, Delta, Operator, Shape
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.gates import Gate, Verdict, beyond_arrival
 from rowtime.operators.contract.intake import Intake
+from rowtime.operators.contract.lateness import added
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.attempt import attempted
 from rowtime.operators.rows.by_writer import beside
@@ -156,6 +157,7 @@ class Stream(Operator):
         if intake.gated or intake.decodes or intake.in_band or self.demands:
             gate = self._gate(intake, own, control, guarded=False)
             verdict = tick.judge(self, timed, gate, intake.count, peeked)
+            tick.remember(self, lateness=added(tick.control(self).lateness, verdict.lateness))
             rows, whole = tick.account(self, timed, verdict, CANDIDATE), verdict.refused is None
             lowest, highest, marks = verdict.lowest, verdict.highest, dict(verdict.marks)
             intake = replace(intake, shown={})  # the clocks of ordered rows count only if the rows are accepted
@@ -191,7 +193,8 @@ class Stream(Operator):
         if peeked is None:
             timed = self._raised(tick, timed, intake, before, verdict)
         rows = tick.account(self, timed, verdict, CANDIDATE)
-        tick.remember(self, started=sorted(verdict.started))
+        lateness = added(tick.control(self).lateness, verdict.lateness)
+        tick.remember(self, started=sorted(verdict.started), lateness=lateness)
         marks = self._bounded(verdict.marks, replace(intake, shown={}), verdict.held)
         left = self._settle(tick, intake, marks)
         # A raised row is at a mark or at the stream's clock, not at the time that was judged.

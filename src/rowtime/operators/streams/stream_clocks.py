@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from rowtime.core.time import BEGINNING
 from rowtime.operators.streams.quarantine import Waiting
@@ -21,7 +22,8 @@ class StreamClocks(Waiting):
     present writers, which never goes back; ``None`` before the first writer. ``shown``: the greatest that any writer
     has shown. ``given``: the greatest bound of the event time that was given to the stream as a whole; ``None`` before
     one was. ``said``: how many bounds of columns have been emitted. ``early``, ``ahead`` (µs): the distances of the
-    guard, for the re-admission of rows; ``None`` without it.
+    guard, for the re-admission of rows; ``None`` without it. ``lateness``: how far the rows that were out of order were
+    below their writer's clock (`Lateness`), as long as the query lives.
     """
 
     clocks: Mapping[str, int] = field(default_factory=dict)
@@ -37,6 +39,7 @@ class StreamClocks(Waiting):
     said: int = 0
     early: int | None = None
     ahead: int | None = None
+    lateness: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def reached(self) -> int:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rowtime.core.columns import POSITION, WRITER
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract.gates import Gate, Raise, Verdict
+from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.operators.rows.collations import grouped
 from rowtime.runtime.clock_pass.gate_items import Key, by_block, columns_of_gate, items_of, with_bounds
 from rowtime.runtime.clock_pass.gate_verdicts import Judging
@@ -97,16 +97,6 @@ class Block:
         late = least + gate.within < after or least < gate.floors.get(self.writer, BEGINNING) or after >= END
         return not (self.odd or late or self.may_be_early(mark, gate, started=started))
 
-    def raised(self, mark: int, gate: Gate) -> Raise | None:
-        """Return its first row if that raises the mark by more than the tolerance; in a calm block no other row does.
-
-        All of its times are within the tolerance of one another, or one would be late.
-        """
-        position, time = self.first
-        if gate.reason != "LATE" or time is None or time <= mark + gate.within:
-            return None
-        return Raise(position, mark, time, self.rows - 1)
-
 
 Blocks = Mapping[str, Sequence[Block]]  # of each writer, in its order
 
@@ -185,7 +175,7 @@ def _judged(blocks: Sequence[Block], have: Mapping[Key, pa.Table], judging: Judg
         settled, mark, gate = writer not in judging.open, judging.mark(writer), judging.gate
         if settled and block.is_calm(mark, gate, started=judging.has_started(writer)):
             started = block.top is not None and gate.early is not None
-            judging.skip(writer, block.rows, block.after(mark), block.span, block.raised(mark, gate), started=started)
+            judging.skip(writer, block.rows, block.after(mark), block.span, block.first, started=started)
             judging.weigh(block.rows, block.mean)
         elif block.key in have:
             judging.run(writer, have[block.key])

@@ -6,15 +6,14 @@ keeps the last row that raised a mark too far (`Raise`).
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rowtime.core.columns import POSITION
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract.gates import Gate, Raise, Verdict
+from rowtime.kernels.blame import Raise, watched
+from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.runtime.clock_pass.gate_items import behind
-from rowtime.runtime.clock_pass.judged_runs import Judged, Tally, judge_run, numbers
+from rowtime.runtime.clock_pass.judged_runs import Tally, judge_run
 
 PIECE = 65_536  # rows judged at once, so that the kernel's results stay in the cache
 
@@ -50,19 +49,33 @@ class Judging:
             self._part(writer, part, first if self.gate.batched else self.mark(writer), ended=False)
 
     def skip(  # noqa: PLR0913 - facts about rows
-        self, writer: str, count: int, mark: int, span: tuple[int, int], raised: Raise | None, *, started: bool
+        self, writer: str, count: int, mark: int, span: tuple[int, int], first: tuple[int, int | None], *, started: bool
     ) -> None:
-        """Skip rows that were not fetched: all are accepted, and at most the first raises the mark too far."""
+        """Skip rows that were not fetched: all are accepted; ``first``: position and time of the first."""
         self.tally.counts.update({"in": count, "accepted": count})
-        self.marks[writer] = max(self.mark(writer), mark)
+        before = self.mark(writer)
+        self.marks[writer] = max(before, mark)
+        self._watch(writer, count, first, before, span[1])
         if started:
             self.tally.started.add(writer)
-        before = self.raised.get(writer)
-        if raised is not None and not (before is not None and before.poisons):
-            self.raised[writer] = raised
-        elif before is not None:
-            self.raised[writer] = before._replace(rows=before.rows + count)
         self._span = (min(self._span[0], span[0]), max(self._span[1], span[1]))
+
+    def _watch(self, writer: str, count: int, first: tuple[int, int | None], before: int, highest: int) -> None:
+        """Watch the row that raised the mark last by far, after rows that are all accepted.
+
+        They are within the tolerance of one another, so at most the first raises the mark too far, and others confirm
+        it.
+        """
+        raised, within, (position, time) = self.raised.get(writer), self.gate.within, first
+        if self.gate.reason != "LATE":
+            return
+        if time is not None and time > before + within and not (raised is not None and raised.poisons):
+            other = max(time, highest) if count > 1 else before
+            self.raised[writer] = Raise(position, before, time, count - 1, other=other)
+        elif raised is not None:
+            top = max(highest, raised.after) if highest >= raised.after - within else highest
+            after = raised.next if time is None or raised.next > BEGINNING else time
+            self.raised[writer] = Raise(*raised[:3], raised.rows + count, raised.late, max(raised.other, top), after)
 
     def weigh(self, accepted: int, mean: float) -> None:
         """Include so many accepted rows in the mean time."""
@@ -79,7 +92,9 @@ class Judging:
         parts = [part for part in self._refused if part is not None and part.num_rows]
         refused, counts = pa.concat_tables(parts) if parts else None, self.tally.counts
         started, mean = self.tally.started, self._mean if self._weighed else None
-        return Verdict(refused, counts, self.marks, *self._span, last, self.raised, started, held, mean)
+        return Verdict(
+            refused, counts, self.marks, *self._span, last, self.raised, self.tally.lateness, started, held, mean
+        )
 
     def _part(self, writer: str, part: pa.Table, mark: int, *, ended: bool) -> None:
         verdict = judge_run(self.tally, writer, part, mark, ended=ended)
@@ -87,42 +102,13 @@ class Judging:
             self.open[writer] = part.slice(verdict.judged)
             part = part.slice(0, verdict.judged)
         before = self.mark(writer)
-        self.marks[writer] = after = max(before, verdict.mark)
-        if self.gate.reason == "LATE" and part.num_rows:
-            raised = _raised(self.raised.get(writer), part, self.gate, (before, after), verdict)
+        self.marks[writer] = max(before, verdict.mark)
+        if verdict.past is None:
+            first = (part[POSITION][0].as_py(), part["t"][0].as_py()) if part.num_rows else (0, None)
+            self._watch(writer, part.num_rows, first, before, verdict.span[1])
+        elif self.gate.reason == "LATE" and part.num_rows:
+            raised = watched(self.raised.get(writer), verdict.past, self.gate.within)
             self.raised |= {} if raised is None else {writer: raised}
         self._span = (min(self._span[0], verdict.span[0]), max(self._span[1], verdict.span[1]))
         self._refused.append(verdict.refused)
         self.weigh(verdict.accepted, verdict.mean)
-
-
-def _raised(raised: Raise | None, part: pa.Table, gate: Gate, marks: tuple[int, int], judged: Judged) -> Raise | None:
-    """Return the last row that raised the mark by more than the tolerance, with what happened to later rows.
-
-    A late row counts if it would not be late without that raise. If most of the rows since are late because of a row,
-    it stays, whatever raises the mark again.
-    """
-    mark, after = marks
-    if raised is None and after <= mark + gate.within:
-        return None
-    times, known = numbers(part["t"])
-    known = known & ~part["bad"].to_numpy()
-    late = np.zeros(part.num_rows, bool)
-    if judged.refused is not None:
-        late[judged.places] = pc.equal(judged.refused["reason"], "LATE")
-        known[judged.places] = False
-    lost = raised is not None and raised.poisons
-    steps = after > mark + gate.within and (np.diff(times, prepend=max(mark, BEGINNING)) > gate.within).any()
-    if mark < END and steps and not lost:
-        running = np.maximum.accumulate(np.concatenate(([mark], np.where(known, times, BEGINNING))))
-        jumps = np.flatnonzero(np.diff(running) > gate.within)
-        if len(jumps):
-            last = int(jumps[-1])
-            before, since = int(running[last]), slice(last + 1, None)
-            blamed = late[since] & (times[since] + gate.within >= before)
-            place = part[POSITION][last].as_py()
-            return Raise(place, before, int(running[last + 1]), part["b"][last + 1 :].null_count, int(blamed.sum()))
-    if raised is None:
-        return None
-    blamed = late & (times + gate.within >= raised.before)
-    return raised._replace(rows=raised.rows + part["b"].null_count, late=raised.late + int(blamed.sum()))

@@ -16,9 +16,11 @@ import pyarrow.compute as pc
 
 from rowtime.core.columns import POSITION, WRITER
 from rowtime.core.time import BEGINNING, END
+from rowtime.kernels.blame import Past
 from rowtime.kernels.guard import EARLY, OK, Items, Limits, guard
 from rowtime.kernels.high_water import Scan, calm, scan
 from rowtime.operators.contract.gates import READMITTED, Gate
+from rowtime.operators.contract.lateness import Lateness
 
 _NONE = np.empty(0, np.intp)
 
@@ -31,6 +33,7 @@ class Tally:
     counts: Counter[str] = field(default_factory=Counter)
     recent: dict[str, Sequence[int]] = field(default_factory=dict)
     started: set[str] = field(default_factory=set)
+    lateness: Lateness = field(default_factory=Lateness)
 
     def has_started(self, writer: str, mark: int) -> bool:
         """Return True if the writer's next row may be early."""
@@ -42,7 +45,8 @@ class Tally:
 class Judged(NamedTuple):
     """Refused rows, the mark after all, the least and greatest time of the accepted ones; the number of judged rows.
 
-    ``places``: where the refused rows are among these; ``mean``: of the times of the accepted ones.
+    ``places``: where the refused rows are among these; ``mean``: of the times of the accepted ones. ``past``: what
+    moved the mark; ``None`` if every row is accepted, and only the first may have raised the mark too far.
     """
 
     refused: pa.Table | None
@@ -52,6 +56,7 @@ class Judged(NamedTuple):
     places: np.ndarray = _NONE
     accepted: int = 0
     mean: float = 0.0
+    past: Past | None = None
 
 
 @dataclass(frozen=True)
@@ -83,13 +88,8 @@ class _Columns:
 def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int, *, ended: bool) -> Judged:
     """Judge some rows of one writer, in order, from ``mark`` on; ``ended``: no others follow."""
     gate, floor = tally.gate, tally.gate.floors.get(writer, BEGINNING)
-    if _is_plain(part, gate):
-        times = part["t"].to_numpy()
-        found_calm = calm(times, mark, gate.within, floor)
-        if found_calm is not None:
-            tally.counts.update({"in": part.num_rows, "accepted": part.num_rows})
-            span, many = (found_calm.lowest, found_calm.highest), part.num_rows
-            return Judged(None, found_calm.mark, span, many, accepted=many, mean=_mean(times))
+    if _is_plain(part, gate) and (whole := _calm(tally, part, mark, floor)) is not None:
+        return whole
     items = _Columns.of(part)
     early = np.zeros(part.num_rows, bool)
     if gate.early is None:
@@ -120,8 +120,39 @@ def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int, *, ended: bo
             "mark": pa.array(np.maximum(scanned.before[which], floor), pa.int64()),
         }
     )
+    late = which[(reasons == 4) & (items.judged[which] + gate.within < scanned.before[which])]  # noqa: PLR2004 - the gate's
+    if gate.of_time:
+        tally.lateness += Lateness.of(scanned.before[late] - items.judged[late])
     times = items.times[accepted]
-    return Judged(table, scanned.mark, _span(times), part.num_rows, which, len(times), _mean(times))
+    spent = (_span(times), part.num_rows, which, len(times), _mean(times))
+    return Judged(
+        table, scanned.mark, *spent, _past(part, items, scanned.before, accepted, late[items.judged[late] >= floor])
+    )
+
+
+def _calm(tally: Tally, part: pa.Table, mark: int, floor: int) -> Judged | None:
+    """Return the judgement on plain rows if every one is accepted."""
+    times, many, within = part["t"].to_numpy(), part.num_rows, tally.gate.within
+    judged = calm(times, mark, within, floor)
+    if judged is None:
+        return None
+    tally.counts.update({"in": many, "accepted": many})
+    past = None
+    if tally.gate.reason == "LATE" and (np.diff(times) > within).any():
+        running = np.maximum.accumulate(np.concatenate(([max(mark, BEGINNING)], times)))[:-1]
+        flags = np.ones(many, bool)
+        past = Past(part[POSITION].to_numpy(), times, times, flags, ~flags, running)
+    span = (judged.lowest, judged.highest)
+    return Judged(None, judged.mark, span, many, accepted=many, mean=_mean(times), past=past)
+
+
+def _past(part: pa.Table, items: _Columns, before: np.ndarray, accepted: np.ndarray, late: np.ndarray) -> Past:
+    """Return what moved the mark: accepted rows, bounds, and rows that are late because of the mark."""
+    is_late = np.zeros(len(items.times), bool)
+    is_late[late] = True
+    moves = items.known & (accepted | ~items.rows | is_late)
+    times = np.where(moves, items.times, BEGINNING)
+    return Past(part[POSITION].to_numpy(), times, items.judged, items.rows, is_late, before)
 
 
 def numbers(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
