@@ -122,6 +122,27 @@ def _an_operator_keeps_what_it_declares() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _batches_have_the_compiled_schema() -> Iterator[None]:
+    """A law over every tick of a test: what a function gets has the names, types and order that were compiled."""
+    from rowtime.runtime.sinks.callables import FunctionSink
+    from rowtime.runtime.sinks.staging import TEXT_FORMATS, Stage
+    from tests.plan.batch_schemas import misfits
+
+    stage = Stage.__call__
+
+    def staged(one: Stage, tick: Any, node: Any, delta: Any) -> Any:
+        found = stage(one, tick, node, delta)
+        if found and found["count"] and isinstance(one.sink, FunctionSink) and node.format not in TEXT_FORMATS:
+            table = one._batch(tick.spark, tick.number, found, one._tables).table()
+            assert list(misfits(node, tick.types(node), table.schema)) == []
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stage, "__call__", staged)
+        yield
+
+
 LARGE_PLAN = 300  # operators; larger plans would take minutes to check edge by edge
 
 

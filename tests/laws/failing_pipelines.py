@@ -35,6 +35,11 @@ EXACT = "CAST(SUM(CAST(w AS DECIMAL(38, 0))) AS BIGINT)"
 FITS = "ABS(SUM(CAST(w AS DECIMAL(38, 0)))) < 9223372036854775808"
 WIDE = "CAST(v AS DECIMAL(38, 2)) * 400000000000000000000000000000000000"
 LONG = "v * INTERVAL '50000000' DAY"  # the sum of two of them fits in an interval, that of three does not
+VARIED = "(COUNT(*) < 2 OR VAR_POP(n) * VAR_POP(v) > 0)"
+MATCHED = (
+    "SELECT STREAM * FROM a MATCH_RECOGNIZE (PARTITION BY k ORDER BY ROWTIME MEASURES SUM(w) AS s, COUNT(*) AS c {} "
+    "PATTERN (P P+) WITHIN INTERVAL '3' SECOND DEFINE P AS true)"
+)
 PANED = "GROUP BY PANES(ev, DURATION INTERVAL '2' SECOND), k"
 
 
@@ -84,6 +89,29 @@ CLAUSES = (
     _of("sum and average of intervals",
         f"SELECT STREAM k, SUM({LONG}) AS s, AVG({LONG}) AS m FROM a GROUP BY {STEPS}, k HAVING true",
         ("HAVING true", "HAVING ABS(SUM(v)) < 3")),
+    _of("text that is no number",
+        f"SELECT STREAM k, SUM(IF(n = 0, k, '1')) AS s, AVG(IF(v = 0, k, '2')) FILTER (WHERE n <> 0) AS a FROM a "
+        f"WHERE true GROUP BY {SECONDS}, k", ("WHERE true", "WHERE n <> 0 AND v <> 0"), "(IF("),
+    _of("correlation", f"SELECT STREAM k, ROUND(CORR(n, v), 6) AS c FROM a GROUP BY {STEPS}, k HAVING true",
+        ("HAVING true", f"HAVING {VARIED}"), "CORR(`n`, `v`)"),
+    _of("correlation of what FILTER leaves, in a session",
+        "SELECT STREAM k, ROUND(CORR(n, v * 0) FILTER (WHERE n <> 0), 6) AS c FROM a "
+        "GROUP BY k, SESSION(a.ROWTIME, INTERVAL '5' SECOND)", told="CORR(`n`, `v` * 0)"),
+    _of("correlation of a pane", f"SELECT STREAM k, ROUND(CORR(n, v), 6) AS c FROM a {PANED} HAVING true",
+        ("HAVING true", f"HAVING {VARIED}"), "CORR(`n`, `v`)"),
+    _of("correlation by value", "SELECT STREAM k, ROUND(CORR(n, v), 6) AS c FROM a GROUP BY k, n WITH UNBOUNDED STATE",
+        told="CORR(`n`, `v`)"),
+    _of("bitmap",
+        f"SELECT STREAM k, BITMAP_COUNT(BITMAP_CONSTRUCT_AGG(n * n * 40000)) AS c FROM a GROUP BY {SECONDS}, k "
+        "HAVING true", ("HAVING true", "HAVING MAX(n * n) = 0"), "BITMAP_CONSTRUCT_AGG(`n` * `n` * 40000)"),
+    _of("sum of a match", MATCHED.format("ONE ROW PER MATCH"), told="SUM(`w`)"),
+    _of("running sum of a match", MATCHED.format("ALL ROWS PER MATCH"), told="SUM(`w`)"),
+    _of("correlation of snapshots",
+        f"SELECT STREAM k, ROUND(CORR(n, v), 6) AS c FROM o GROUP BY SNAPSHOT(), k HAVING true {SHOWN}",
+        ("HAVING true", f"HAVING {VARIED}"), "CORR(`n`, `v`)"),
+    _of("correlation of windows of events",
+        f"SELECT STREAM k, ROUND(CORR(n, v), 6) AS c FROM e GROUP BY TUMBLE(INTERVAL '1' SECOND), k "
+        f"HAVING true {SHOWN}", ("HAVING true", f"HAVING {VARIED}"), "CORR(`n`, `v`)"),
     _of("sum of a session",
         "SELECT STREAM k, SUM(w) AS s, 10 / SUM(v) AS q FROM a GROUP BY k, SESSION(a.ROWTIME, INTERVAL '1' SECOND) "
         "HAVING true", ("HAVING true", f"HAVING SUM(v) <> 0 AND {FITS}"), value=EXACT),

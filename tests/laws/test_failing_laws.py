@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SEEDS = (1,)
 OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
-ALWAYS = ("sum beyond its type",)
+ALWAYS = ("sum beyond its type", "correlation")
 """The cases of the default run."""
 
 

@@ -54,6 +54,7 @@ AGGREGATE = "__a"  # aggregates of groups
 CUTTING = "__w"  # columns of the rows that cut events
 TRIED = "__try"  # values for which a failure gives NULL
 ARGUMENTS = "__arguments"  # arguments of a call, for which a failure gives NULL
+GROUP_NUMBER, FAILING_GROUP = "__group", "__bad"  # the number of a row's group; BOOLEAN: an aggregate fails for it
 CALLED, UNCALLED = "__called", "__uncalled"  # the result of the call; BOOLEAN: an argument failed, so no call was made
 HOP_END = _of(TIMESTAMP, "__h")  # the ends of overlapping windows
 WINDOW_VALUE = "__v"  # results of functions over windows (OVER)

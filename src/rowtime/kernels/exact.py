@@ -17,6 +17,7 @@ from rowtime.kernels.frames import Flags, Frames, Ints, summed
 LIMB = 32  # bits; sums of as many as 2^31 limbs fit in 64 bits
 _MASK = np.int64(2**LIMB - 1)
 _SAFE = 2**62
+_DIGITS = 10**38  # the first number with more digits than a decimal
 
 
 class Overflow(ArithmeticError):
@@ -52,11 +53,21 @@ def decimal_sums(column: pa.Array, frames: Frames) -> pa.Array:
     limbs = [word & _MASK if part == 0 else word >> LIMB for word in words.T for part in range(2)]
     limbs[1] &= _MASK  # the low word has no sign
     parts = carried([summed(limb, frames) for limb in limbs])
-    beyond = (parts[3] < -(2**31)) | (parts[3] >= 2**31)
+    low, high = parts[0] | (parts[1] << LIMB), parts[2] | (parts[3] << LIMB)
+    beyond = (parts[3] < -(2**31)) | (parts[3] >= 2**31) | _too_long(low, high)
     if beyond.any():
         raise Overflow("a sum is beyond DECIMAL(38)", beyond)
-    halves = np.stack([parts[0] | (parts[1] << LIMB), parts[2] | (parts[3] << LIMB)], axis=1)
+    halves = np.stack([low, high], axis=1)
     return pa.Array.from_buffers(wide.type, len(halves), [None, pa.py_buffer(np.ascontiguousarray(halves))])
+
+
+def _too_long(low: Ints, high: Ints) -> Flags:
+    """Return which numbers of 128 bits have more than 38 digits."""
+    unsigned = low.view(np.uint64)
+    (top, rest), (bottom, other) = (divmod(limit, 2**64) for limit in (_DIGITS, -_DIGITS))
+    above = (high > top) | ((high == top) & (unsigned >= np.uint64(rest)))
+    below = (high < bottom) | ((high == bottom) & (unsigned <= np.uint64(other)))
+    return np.asarray(above | below)
 
 
 def fitting_averages(totals: pa.Array, counts: Ints) -> None:

@@ -16,8 +16,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
-from pyspark.errors import PySparkException
 from sqlglot import exp
 
 from rowtime.core.columns import BROKEN
@@ -28,12 +26,12 @@ from rowtime.operators.contract import Delta, Operator, walk
 from rowtime.operators.events.failing_events import refuse_events
 from rowtime.operators.groups.finished import in_words
 from rowtime.operators.rows.attempt import judged
+from rowtime.operators.rows.failing_groups import of_a_value
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.plan.program import Program
 from rowtime.runtime.tick import RunningTick
 from rowtime.sql.generate import to_spark
 
-_OF_A_VALUE = re.compile(r"SQLSTATE: 22[0-9A-Z]{3}")
 _WORD = re.compile(r"\w+")
 
 
@@ -147,18 +145,14 @@ def closer(error: Exception, program: Program, tap: object, before: CloseLook | 
 
     ``before``: how it was run. The ``tap`` of a trace ignores it.
     """
-    if program.stops or before is not None or not any(map(_of_a_value, causes(error))):
+    if program.stops or before is not None:
+        return None
+    if not any(isinstance(cause, Overflow) or of_a_value(cause) for cause in causes(error)):
         return None
     traced = getattr(tap, "forget", None)
     if traced is not None:
         traced()
     return CloseLook(program, defers=traced is None)
-
-
-def _of_a_value(error: BaseException) -> bool:
-    """Return True if an expression cannot be computed for a value."""
-    of_spark = isinstance(error, PySparkException | Py4JJavaError)
-    return isinstance(error, Overflow) or (of_spark and _OF_A_VALUE.search(str(error)) is not None)
 
 
 def columns_required(operators: Sequence[Operator]) -> dict[str, frozenset[str]]:

@@ -16,7 +16,7 @@ from rowtime.core.columns import BROKEN, DONE, LIFETIME_END, LIFETIME_START, POS
 from rowtime.expr.conditions import conjuncts
 from rowtime.operators.contract import Tick, quoted
 from rowtime.operators.contract.state import Route, Segment, rows_in
-from rowtime.operators.groups.grouping import Groups, RowGroups
+from rowtime.operators.groups.grouping import SHOWN, Groups, RowGroups
 from rowtime.operators.rows.attempt import judged
 from rowtime.sql.generate import to_rowtime, to_spark
 
@@ -132,6 +132,9 @@ def in_words(node: exp.Expr) -> str:
     """Return an expression in rowtime's SQL, with hidden columns by their names for users."""
 
     def worded(part: exp.Expr) -> exp.Expr:
+        shown: exp.Expr | None = part.meta.get(SHOWN)
+        if shown is not None:
+            return shown.copy()
         return _WORDS[part.name].copy() if isinstance(part, exp.Column) and part.name in _WORDS else part
 
     return to_rowtime(node.copy().transform(worded))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from rowtime.operators.rows.ends import Lead
     from rowtime.operators.rows.select import Item
 
+SHOWN = "shown"
+"""The meta entry of an expression of ours: what a refused row shows instead of it."""
 _WRAPPERS = (exp.AggFunc, exp.WithinGroup, exp.Order, exp.Ordered, exp.Distinct, exp.Tuple, exp.IgnoreNulls,
              exp.RespectNulls, exp.Anonymous)  # fmt: skip
 
@@ -142,8 +144,12 @@ class RowGroups(Groups):
         return columns_in(item.expression for item in (*self.keys, *self.aggregates))
 
     def row_expressions(self) -> Iterable[exp.Expr]:
-        """Return the keys, and the arguments of aggregates."""
-        return self.computed_first()
+        """Return the keys, and the arguments of aggregates; those of sums also as the numbers that Spark adds."""
+        yield from self.computed_first()
+        for item in self.aggregates:
+            call = item.expression.this if isinstance(item.expression, exp.Filter) else item.expression
+            if isinstance(call, exp.Sum | exp.Avg):
+                yield from map(partial(_as_number, call), _values(item.expression))
 
     @cached_property
     def accumulators(self) -> Accumulators:
@@ -167,17 +173,29 @@ class RowGroups(Groups):
 
 
 def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the arguments of an aggregate for a row: of rows that FILTER excludes, only the condition."""
+    """Yield the arguments of an aggregate for a row, and the condition of its FILTER."""
     if isinstance(node, exp.Filter):
-        condition = node.expression.this
-        yield condition
-        for part in _arguments(node.this):
-            yield exp.Case(ifs=[exp.If(this=condition.copy(), true=part.copy())])
+        yield node.expression.this
+    yield from _values(node)
+
+
+def _values(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the arguments of an aggregate for a row: none of them for a row that FILTER excludes."""
+    if isinstance(node, exp.Filter):
+        for part in _values(node.this):
+            yield exp.Case(ifs=[exp.If(this=node.expression.this.copy(), true=part.copy())])
     elif isinstance(node, _WRAPPERS) or is_sorted_collection(node):
         for part in node.iter_expressions():
-            yield from _arguments(part.unalias())
+            yield from _values(part.unalias())
     elif not isinstance(node, exp.Star | exp.Literal) and _is_text(node):
         yield node
+
+
+def _as_number(call: exp.Expr, value: exp.Expr) -> exp.Expr:
+    """Return an argument of a sum as the number that Spark adds: a text has to be one."""
+    number = exp.Anonymous(this="positive", expressions=[value.copy()])
+    number.meta[SHOWN] = call.copy()
+    return number
 
 
 def _is_text(node: exp.Expr) -> bool:

@@ -85,9 +85,9 @@ class FiredBounds(Operator):
         shape = self.input.emits()
         times = np.where(line.values >= END, MAX_MICROS, np.clip(line.values, MIN_MICROS, MAX_MICROS))
         bounds = tick.frame(self, pa.table({"t": times.astype(np.int64), GIVEN: line.values.astype(np.int64)}))
-        types = {column.name: column.type or "VOID" for column in shape.columns}
+        types = dict(zip(shape.names, tick.types(self.input), strict=True))
         hidden = {ROWTIME: "timestamp_micros(t)", WRITER: "''", POSITION: "0L", FIRE: GIVEN, PANE: f"{LAST}L"}
-        nulls = {name: f"CAST(NULL AS {kind})" for name, kind in types.items()}
+        nulls = {name: f"CAST(NULL AS {kind or 'VOID'})" for name, kind in types.items()}
         values = {**dict.fromkeys(shape.internals, "NULL"), **nulls, **hidden}
         columns = [f"{values[name]} AS {quoted(name)}" for name in (*shape.names, *shape.internals)]
         return bounds.selectExpr(*columns, GIVEN, f"{self.region} AS {REGION}")

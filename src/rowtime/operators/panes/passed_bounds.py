@@ -141,7 +141,8 @@ class PassedBounds(Operator):
         return pa.table({"t": times, POSITION: places, GIVEN: values[rows]})
 
     def _bound_rows(self, tick: Tick, bounds: pa.Table) -> DataFrame:
-        columns = [f"CAST(NULL AS {c.type or 'VOID'}) AS {quoted(c.name)}" for c in self.input.emits().columns]
+        types = zip(self.input.emits().names, tick.types(self.input), strict=True)
+        columns = [f"CAST(NULL AS {kind or 'VOID'}) AS {quoted(name)}" for name, kind in types]
         fixed = [f"{self.region} AS {REGION}", f"timestamp_micros(t) AS {ROWTIME}", f"'' AS {WRITER}"]
         nobody = (f"CAST(NULL AS {kind}) AS {name}" for kind, name in zip(("STRING", "BIGINT"), ORIGIN, strict=True))
         return tick.frame(self, bounds).selectExpr(*columns, GIVEN, *fixed, POSITION, *nobody)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from rowtime.core.columns import KEY_HASH, MATCH_AT, MATCH_ROW, POSITION, ROWTIME, WRITER
+from rowtime.core.columns import BROKEN, KEY_HASH, MATCH_AT, MATCH_ROW, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem, RowtimeError, headline
 from rowtime.core.time import to_text
 from rowtime.core.worker_errors import raised_by_function
@@ -19,10 +20,12 @@ from rowtime.kernels.matching.paths import MOST_PATHS
 from rowtime.kernels.windowed import whole
 from rowtime.operators.contract import Tick, quoted
 from rowtime.operators.patterns.conditions import COUNT, Built, Tester, Values
-from rowtime.operators.patterns.output_rows import Out, Reader, going_out
+from rowtime.operators.patterns.output_rows import Reader, going_out
 from rowtime.operators.patterns.partitions import MATCHED_TO, MATCHES, START_FROM, Laid, PartitionRows, laid_out
 from rowtime.operators.patterns.remembered import Memory, Stand
+from rowtime.operators.patterns.slots import Fold
 from rowtime.operators.rows.exact_sums import average
+from rowtime.sql.generate import to_rowtime
 from rowtime.sql.nodes import WITH_UNMATCHED
 
 if TYPE_CHECKING:
@@ -40,6 +43,7 @@ class MatchTick:
     memory: Memory
     tester: Tester
     tables: list[pa.Table] = field(default_factory=list)
+    refused: list[pa.Table] = field(default_factory=list)
 
     @property
     def count(self) -> int:
@@ -84,9 +88,7 @@ class MatchTick:
         covered = self._covered(laid, matches)
         out = going_out(node.machine, matches, node.rows, self._unmatched(laid, matches, begin))
         if len(out.row):
-            self.tables.append(
-                self._table(laid, out, Reader(node.machine, node.numbers, matches, out, values, ordinals))
-            )
+            self._read(laid, Reader(node.machine, node.numbers, matches, out, values, ordinals))
         counts = numbers + np.bincount(partition, minlength=len(rows.begins))
         self.memory.keep(laid, Stand(matches, counts, covered), clock, turn)
 
@@ -147,24 +149,49 @@ class MatchTick:
 
     # -- rows -------------------------------------------------------------------------------
 
-    def _table(self, laid: Laid, out: Out, reader: Reader) -> pa.Table:
-        node, taken = self.node, laid.table.take(pa.array(out.row))
-        columns = {name: taken[name] for name in (*node.names, *node.passed)}
-        columns |= {other: taken[name] for name, other in zip(node.names, node.sorting, strict=True)}
+    def _read(self, laid: Laid, reader: Reader) -> None:
+        """Read the measures; in a tick that is ``trying``, output rows with a sum that overflows are refused."""
+        node = self.node
         try:
-            columns |= reader.columns(node.slots)
+            columns = reader.columns(node.slots)
         except Overflow as wrong:
-            raise self._beyond(wrong) from wrong
+            if not self.tick.trying:
+                raise self._beyond(wrong) from wrong
+            call = next(slot for slot in node.slots if slot.column.name == wrong.name)
+            assert isinstance(call, Fold)
+            shown = {name: name for name in (*node.passed, ROWTIME, WRITER, POSITION)}
+            shown = {key.expression.name: key.column.name for key in node.keys} | shown
+            gone = self._placed(laid, reader.among(wrong.beyond), {})
+            gone = gone.select([*shown.values()]).rename_columns([*shown])
+            broken = pa.array([to_rowtime(call.typed)] * gone.num_rows, pa.string())
+            self.refused.append(gone.append_column(BROKEN, broken))
+            self._read(laid, reader.among(~wrong.beyond))
+        else:
+            self.tables.append(self._placed(laid, reader, columns))
+
+    def _placed(self, laid: Laid, reader: Reader, columns: Mapping[str, pa.Array]) -> pa.Table:
+        """Return the output rows with their measures: ``columns``."""
+        node, out, taken = self.node, reader.out, laid.table.take(pa.array(reader.out.row))
         position = laid.positions[out.row]
         starts = np.append(reader.matches.starts, 0)
-        columns[ROWTIME] = pa.array(laid.rows.times[out.row]).cast(pa.timestamp("us", "UTC"))
-        columns[WRITER] = pa.repeat("", len(out.row))
-        columns[POSITION] = columns[MATCH_ROW] = pa.array(position)
-        columns[MATCH_AT] = pa.array(np.where(out.match >= 0, laid.positions[starts[out.match]], position))
-        return pa.table(columns)
+        return pa.table(
+            {
+                **{name: taken[name] for name in (*node.names, *node.passed)},
+                **{other: taken[name] for name, other in zip(node.names, node.sorting, strict=True)},
+                **columns,
+                ROWTIME: pa.array(laid.rows.times[out.row]).cast(pa.timestamp("us", "UTC")),
+                WRITER: pa.repeat("", len(out.row)),
+                POSITION: pa.array(position),
+                MATCH_ROW: pa.array(position),
+                MATCH_AT: pa.array(np.where(out.match >= 0, laid.positions[starts[out.match]], position)),
+            }
+        )
 
     def rows(self) -> DataFrame | None:
-        """Return the output rows, with Spark's types."""
+        """Return the output rows, with Spark's types; refuse those that cannot be computed."""
+        if self.refused:
+            gone = pa.concat_tables(self.refused)
+            self.tick.refuse_computed(self.node, self.tick.frame(self.node, gone), BROKEN, gone.num_rows)
         if not self.tables:
             return None
         node, types, table = self.node, self.tick.control(self.node).types, pa.concat_tables(self.tables)

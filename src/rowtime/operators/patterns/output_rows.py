@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.time import to_text
+from rowtime.kernels.exact import Overflow
 from rowtime.kernels.frames import Flags, Frames, Ints
 from rowtime.kernels.matching.automaton import Automaton
 from rowtime.kernels.matching.matcher import Matches
@@ -66,12 +67,23 @@ class Reader:
     def _in_match(self) -> Flags:
         return np.asarray(self.out.match != UNMATCHED)
 
+    def among(self, which: Flags) -> Reader:
+        """Return the reader of some of the output rows."""
+        out = self.out
+        return replace(self, out=Out(out.row[which], out.match[which], out.upto[which]))
+
     def columns(self, slots: Sequence[Slot]) -> dict[str, pa.Array]:
-        """Return the columns of some slots, by name; an average of decimals has its count in an additional one."""
+        """Return the columns of some slots, by name; an average of decimals has its count in an additional one.
+
+        Raises ``Overflow``: for which output rows the first slot that has one overflows its type.
+        """
         columns: dict[str, pa.Array] = {}
         for slot in slots:
-            for more, column in self._slot(slot).items():
-                columns[f"{slot.column.name}{more}"] = column
+            try:
+                values = self._slot(slot)
+            except Overflow as wrong:
+                raise Overflow(str(wrong), wrong.beyond, slot.column.name) from wrong
+            columns |= {f"{slot.column.name}{more}": column for more, column in values.items()}
         return columns
 
     def _slot(self, slot: Slot) -> Mapping[str, pa.Array]:

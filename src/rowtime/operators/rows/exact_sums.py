@@ -14,6 +14,7 @@ from rowtime.frames.kinds import DECIMAL, MOST_DIGITS
 _DIGITS = 20  # of the low limb of a number with 38 digits, so that the high one fits in a BIGINT
 _DIVIDED = 6  # the least number of digits after the point of a quotient of decimals
 _INTERVAL, _DAY = "interval", "86400000000L"
+_MONTHS = ("interval year", "interval month")
 _LIMB = f"CAST(1{'0' * _DIGITS} AS DECIMAL({_DIGITS + 1}, 0))"
 
 
@@ -110,10 +111,12 @@ class ExactSum:
         """Return the sum of the aggregates; in a column named ``s`` after the name."""
         if self.kind == "bigint":
             return f"try_cast({self.name}w AS BIGINT)"
+        if self.kind.startswith(_MONTHS):
+            return f"CAST(make_ym_interval(0, try_cast({self.name}w AS INT)) AS {self.kind})"
         if self.kind.startswith(_INTERVAL):
             return _as_interval(f"{self.name}w", self.kind)
         if not may_be_beyond(self.kind):
-            return f"{self.name}w"
+            return f"try_cast({self.name}w AS {self.kind})"
         return f"try_cast({whole(f'{self.name}l', f'{self.name}h', self.kind)} AS {self.kind})"
 
     @property
@@ -134,6 +137,9 @@ class ExactSum:
         counted = f"count({self.modifier}{self.value})"
         if self.kind == "bigint":
             return {"w": self._sum("sum", f"CAST({self.value} AS DECIMAL(38, 0))"), "n": counted}
+        if self.kind.startswith(_MONTHS):
+            months = f"(12L * extract(YEAR FROM {self.value}) + extract(MONTH FROM {self.value}))"
+            return {"w": self._sum("sum", f"CAST({months} AS DECIMAL(38, 0))"), "n": counted}
         if self.kind.startswith(_INTERVAL):
             micros = f"unix_micros(timestamp_micros(0L) + {self.value})"
             return {"w": self._sum("sum", f"CAST({micros} AS DECIMAL(38, 0))"), "n": counted}

@@ -20,6 +20,7 @@ from rowtime.operators.contract import functions as F
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.collations import grouped
 from rowtime.operators.rows.exact_sums import ExactSum, average
+from rowtime.operators.rows.failing_groups import Correlation, computable
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
 
@@ -103,21 +104,23 @@ class Accumulators:
         *,
         of_rows: bool = False,
     ) -> DataFrame:
-        """Return the result of `merges` or `finals` for the groups ``by``; a sum that overflows its type is NULL.
+        """Return the result of `merges` or `finals` for the groups ``by``; an aggregate that fails is NULL.
 
         ``more``: further aggregates; ``of_rows``: from rows in any case, else from rows or seeds. `beyond` says which
-        groups have such a sum.
+        groups have such an aggregate.
         """
-        splits = self.splits and not of_rows
+        splits, fails = self.splits and not of_rows, dict[str, str]()
         sums = self._sums(rows, types, splits=splits)
         texts = [text for sum_of in sums.values() for text in sum_of.aggregates]
         if splits:
-            kept = {name: _merge(part, types.get(name)).format(name) for name, part in self._parts()}
+            kept = {n: _merge(part, types.get(n)).format(n) for n, part in self._parts() if n not in sums}
             finals = self.finals(types, tries=True)
         else:
-            kept = {name: ordered_text(call) for name, call in self.aggregates}
+            others = {name: call for name, call in self.aggregates if name not in sums}
+            rows, kept, fails = computable(rows, by, others)
             finals = []
-        texts += [f"{text} AS {name}" for name, text in kept.items() if name not in sums]
+        texts += [f"{text} AS {name}" for name, text in kept.items()]
+        texts += [f"{text} AS {name}x" for name, text in fails.items()]
         groups = grouped(rows, by, [*texts, *more])
         groups = groups.withColumns({f"{name}s": F.expr(sum_of.total) for name, sum_of in sums.items()})
         groups = groups.withColumns({name: F.expr(sum_of.value_text) for name, sum_of in sums.items()})
@@ -126,20 +129,22 @@ class Accumulators:
         )
 
     def beyond(self, groups: DataFrame) -> list[tuple[str, exp.Expr]]:
-        """Return for each sum of `exact` the condition that it overflows its type, and the aggregate."""
+        """Return for each aggregate of `exact` that may fail the condition that it does, and the aggregate."""
         parts = [name for name, part in self._parts() if part.typed]
         calls = {name: self.aggregates[int(name.removeprefix("__s").split("_")[0])][1] for name in parts}
         calls |= dict(self.aggregates)
         return [(f"{name}x", call) for name, call in calls.items() if f"{name}x" in groups.columns]
 
-    def _sums(self, rows: DataFrame, types: Mapping[str, str], *, splits: bool) -> dict[str, ExactSum]:
-        """Return the sums that may overflow their types: of partial results or of rows."""
+    def _sums(self, rows: DataFrame, types: Mapping[str, str], *, splits: bool) -> Mapping[str, ExactSum | Correlation]:
+        """Return the sums that may overflow their types, of partial results or of rows; and correlations."""
         if splits:
             parts = (name for name, part in self._parts() if part.typed)
             return {name: ExactSum(name, name, types[name]) for name in parts if types.get(name, "double") != "double"}
-        sums = {}
+        sums = dict[str, ExactSum | Correlation]()
         for name, call in self.aggregates:
             condition, summed = split(call)
+            if (correlation := Correlation.of(name, call)) is not None:
+                sums[name] = correlation
             if isinstance(summed, exp.Sum | exp.Avg):
                 kind = _type_of(rows, to_spark(call))
                 distinct = isinstance(summed.this, exp.Distinct)
