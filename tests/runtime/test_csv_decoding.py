@@ -119,7 +119,7 @@ def source_of(
 ) -> FilesSource:
     notes = place.parent / f"notes {plain}"
     source = FilesSource("csv", {"path": str(place), **options}, list(columns.items()), notes)
-    source._plain = source._plain if plain else None
+    source._copies = source._copies if plain else None
     return source
 
 
