@@ -73,6 +73,7 @@ def test_failures_that_another_try_can_overcome_are_transient(error: Exception) 
         ValueError("a bug"),
         AnalysisException(message="[UNRESOLVED_ROUTINE] f. SQLSTATE: 42883"),
         PySparkException(message="Job aborted: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"),
+        PySparkException(message="Job aborted: [USER_RAISED_EXCEPTION] none SQLSTATE: P0001"),
         PythonException(UDF.format("pkg.mod.MyError: no\nDuring handling\nZeroDivisionError: division by zero")),
     ],
     ids=str,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 
 import rowtime as rt
+from rowtime.runtime.engine import Engine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,3 +98,47 @@ def test_columns_that_only_get_other_names_do_so_beside_a_row_that_fails(spark: 
         pipeline.sink(name, lambda b, to=rows: to.extend(b.table().to_pylist()) if b.count else None)
     pipeline.run_available(tmp_path / "check")
     assert [[row["d"] for row in rows] for rows in got.values()] == [[0, 2], [5.0]]
+
+
+@pytest.mark.parametrize(
+    ("query", "rows", "refused"),
+    [
+        ("SELECT STREAM n, 10 / n AS d, 10 / n + 1 AS e FROM a", [(1, 10.0, 11.0), (3, 10 / 3, 10 / 3 + 1)], 1),
+        ("SELECT STREAM n, CAST(k AS INT) AS d FROM a WHERE CAST(k AS INT) > 1", [(3, 7)], 1),
+        ("SELECT STREAM n FROM a WHERE 10 / n BETWEEN 0 AND 5", [(3,)], 1),
+        ("SELECT STREAM n, IF(n > 0, n, raise_error(k)) AS d FROM a", [(1, 1), (3, 3)], 1),
+        ("SELECT STREAM n, SIZE(SEQUENCE(1L, IF(n = 0, 3000000000L, n))) AS d FROM a", [(1, 1), (3, 3)], 1),
+        ("CREATE VIEW v AS SELECT STREAM n, 10 / n AS d, 10 / n + 1 AS e FROM a; SELECT STREAM n FROM v",
+         [(1,), (0,), (3,)], 0),
+    ],
+    ids=["twice", "in two clauses", "between", "raised", "too long", "unread"],
+)  # fmt: skip
+def test_a_row_fails_by_its_values_however_often_an_expression_stands_in_the_query(
+    spark: SparkSession,
+    tmp_path: Path,
+    query: str,
+    rows: list[tuple[Any, ...]],
+    refused: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Engine, "_running", _by_spark(Engine._running))
+    (tmp_path / "in").mkdir()
+    at = [datetime(2024, 1, 1, 10, 0, second, tzinfo=UTC) for second in range(3)]
+    table = pa.table({"n": pa.array([1, 0, 3], pa.int32()), "k": ["1", "x", "7"], "at": pa.array(at)})
+    pq.write_table(table, tmp_path / "in" / "0.parquet")
+    declared = "CREATE STREAM a (n INT, k STRING, at TIMESTAMP) USING parquet OPTIONS (path '{}', rowtime.column 'at');"
+    got: list[dict[str, Any]] = []
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(declared.format(tmp_path / "in") + query)
+    pipeline.sink("result", lambda b: got.extend(b.table().drop_columns("rowtime").to_pylist()))
+    ledger = pipeline.run_available(tmp_path / "check", end=True).ledger
+    assert [tuple(row.values()) for row in got] == rows
+    assert sum(counts.get("MALFORMED", 0) for counts in ledger.values()) == refused
+
+
+def _by_spark(running: Callable[..., Any]) -> Callable[..., Any]:
+    def chosen(*given: Any) -> Any:
+        tick = running(*given)
+        tick.local = False
+        return tick
+
+    return chosen

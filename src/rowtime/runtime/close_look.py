@@ -111,15 +111,14 @@ class CloseLook:
     ) -> Delta | None:
         """Return the rows of a chain with the columns of ``shape``, if the conditions and ``demands`` can be computed.
 
-        ``None`` if nothing is computed, so that nothing can fail.
+        ``None`` if nothing is computed, so that nothing can fail, not even what nobody reads of a view below.
         """
         rows, emitted = chain.base.rows, shape.emits()
         assert rows is not None
         values = chain.columns or {name: col(name) for name in emitted.names}
-        if all(
-            isinstance(expression.unnest(), exp.Column)
-            for expression in (*chain.conditions, *values.values(), *demands)
-        ):
+        expressions = (*chain.conditions, *values.values(), *demands)
+        plain = all(isinstance(expression.unnest(), exp.Column) for expression in expressions)
+        if plain and node.inputs[0].name not in self._chains:
             return None
         attempts = judged(
             rows,
@@ -128,7 +127,9 @@ class CloseLook:
             [_texts(expression) for expression in demands],
             [name for name in emitted.internals if name not in values],
         )
-        if is_lifetimes(shape):
+        if plain:
+            accepted = attempts.drop(BROKEN)
+        elif is_lifetimes(shape):
             numbered = any(expression.numbers_changes for expression in walk(shape))
             accepted = refuse_events(tick, node, attempts, numbered=numbered)
         else:
@@ -141,7 +142,7 @@ def _texts(node: exp.Expr) -> tuple[str, str]:
 
 
 def closer(error: Exception, program: Program, tap: object, before: CloseLook | None) -> CloseLook | None:
-    """Return how to run a tick again after the value of a row failed (SQLSTATE 22: data exception), or ``None``.
+    """Return how to run a tick again after the value of a row failed, or ``None``.
 
     ``before``: how it was run. The ``tap`` of a trace ignores it.
     """

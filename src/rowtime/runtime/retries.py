@@ -25,8 +25,8 @@ _TRANSIENT: Final = frozenset({"R204", "R404", "R422", "R501", "R508", "R511", "
 
 _OF_FUNCTIONS: Final = "R512"  # transient if the function says that a server or a file is at fault
 
-# SQLSTATE classes about the query or its values: data exceptions, cardinality, syntax, features.
-_ABOUT_THE_QUERY: Final = ("0A", "21", "22", "2B", "38", "39", "42")
+# SQLSTATE classes about the query or its values: data exceptions, cardinality, keys, syntax, features, limits, raised.
+_ABOUT_THE_QUERY: Final = ("0A", "21", "22", "23", "2B", "38", "39", "42", "54", "P0")
 _SQLSTATE: Final = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
 _RAISED_IN_PYTHON: Final = re.compile(r"^(?:[\w.]*\.)?(\w+(?:Error|Exception|Interrupt|Exit))(?::|$)", re.MULTILINE)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowtime.core.columns import BROKEN, TRIED
 from rowtime.frames.local import is_local
+from rowtime.operators.contract import functions as F
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.calls_apart import apart
 from rowtime.sql.generate import literal
@@ -22,19 +23,27 @@ if TYPE_CHECKING:
 
 _PLAIN = re.compile(r"`(?:[^`]|``)+`|\w+")
 
+_ALWAYS = "exists(array(true), x -> x)"
+"""Is true. Spark computes it for each row, because it takes no function of this kind for a constant."""
+
 NamedSql = tuple[str, str]
 """Spark SQL of an expression, and its name in ``raw_record``."""
 
 
 def attempted(spark: SparkSession, expressions: Sequence[str]) -> Column:
-    """Return a struct of the values of Spark SQL ``expressions``; NULL if one fails, independent of the others."""
+    """Return a struct of the values of Spark SQL ``expressions``; NULL if one fails, independent of the others.
+
+    Spark computes what stands twice in a query (also the operand of BETWEEN) before the rest, outside of an attempt. It
+    leaves what stands in a branch of an IF where it is.
+    """
     from pyspark.sql.classic.column import Column  # noqa: PLC0415 - `check` does without Spark
 
     inside = ", ".join(f"'c{n}', {text}" for n, text in enumerate(expressions))
     jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way to a Spark expression
     parser = spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
     tried = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(parser.parseExpression(f"named_struct({inside})"))
-    return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(tried))
+    value = Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(tried))
+    return F.when(F.expr(_ALWAYS), value).otherwise(None)
 
 
 def all_computed(rows: DataFrame, expressions: Iterable[str]) -> DataFrame:

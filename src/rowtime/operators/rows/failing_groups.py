@@ -24,12 +24,16 @@ from rowtime.sql.generate import to_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_OF_A_VALUE = re.compile(r"SQLSTATE: 22[0-9A-Z]{3}")
+_OF_A_VALUE = re.compile(r"SQLSTATE: (?:22[0-9A-Z]{3}|54000|P0001)")
+"""A data exception, a list that is too long, or `raise_error` and `assert_true`.
+
+Not a key that a map has twice (23505): after such a row, Spark's function fails for every other one.
+"""
 _NEVER_FAIL = (exp.Count, exp.Min, exp.Max, *ORDERED)
 
 
 def of_a_value(error: BaseException) -> bool:
-    """Return True for an error of Spark that says that something cannot be computed for a value (SQLSTATE 22)."""
+    """Return True for an error of Spark that says that something cannot be computed for a value."""
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415 - no types; as below
     from pyspark.errors import PySparkException  # noqa: PLC0415 - `check` does without Spark
 

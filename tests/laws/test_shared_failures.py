@@ -1,0 +1,83 @@
+"""Whether a row fails depends on its values and the text of the query, not on how often an expression stands in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rowtime.operators.rows import attempt
+from rowtime.runtime.engine import Engine
+from rowtime.runtime.session import derive
+from rowtime.testing.runner import Outcome, play
+from tests.laws.shared_failures import BAD, EXPRESSIONS, PLACES, ROWS, STREAMS, Place, query, transcript
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAMES = tuple(EXPRESSIONS)
+ALWAYS = ("between", "where and select list")
+"""The places of the default run."""
+CASES = [(place, NAMES[(3 * at + more) % len(NAMES)]) for at, place in enumerate(PLACES) for more in (0, 5)]
+CUTS: Sequence[Sequence[int]] = ([len(transcript("").items)], [len(STREAMS) * n for n in (3, 7, ROWS + 1)])
+"""All at once, and so that bad rows that follow each other come in different ticks."""
+
+
+def told(outcome: Outcome) -> tuple[list[Any], list[str]]:
+    refused = ({name: value for name, value in row.items() if not name.startswith("__")} for row in outcome.refused)
+    return [row for _, row in outcome.rows], sorted(str(sorted(row.items())) for row in refused)
+
+
+@pytest.fixture
+def both_ways() -> None:
+    """Replaces the choice of the laws: each test here goes both ways."""
+
+
+@contextmanager
+def computed(*, by_spark: bool) -> Iterator[None]:
+    running = Engine._running
+
+    def chosen(engine: Engine, *given: Any) -> Any:
+        tick = running(engine, *given)
+        tick.local = tick.local and not by_spark
+        return tick
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Engine, "_running", chosen)
+        yield
+
+
+@pytest.mark.usefixtures("both_ways")
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        pytest.param(place, name, id=f"{place.name}: {name}", marks=[] if place.name in ALWAYS else [pytest.mark.slow])
+        for place, name in CASES
+    ],
+)
+def test_the_same_rows_are_refused_everywhere_and_in_any_cut(spark: SparkSession, place: Place, name: str) -> None:
+    session, sql = derive(spark), query(place, EXPRESSIONS[name])
+    outcomes = []
+    for by_spark, cut in product((False, True), CUTS):
+        with computed(by_spark=by_spark):
+            outcomes.append(told(play(session, transcript(sql), cut)))
+    rows, refused = outcomes[0]
+    assert rows
+    assert len(refused) == place.refused
+    assert all("('reason', 'MALFORMED')" in row for row in refused)
+    for other in outcomes[1:]:
+        assert other == (rows, refused)
+    if place.drops:
+        assert told(play(session, transcript(sql, without=BAD), CUTS[0])) == (rows, [])
+
+
+@pytest.mark.usefixtures("both_ways")
+def test_a_planted_fault_is_found(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark computes a part that stands twice outside of an attempt that is not in a branch."""
+    monkeypatch.setattr(attempt, "_ALWAYS", "true")
+    place = next(place for place in PLACES if place.name == "select list")
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        play(derive(spark), transcript(query(place, EXPRESSIONS["division"])), CUTS[0])
