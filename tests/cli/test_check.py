@@ -83,7 +83,7 @@ def test_a_warning_is_shown_and_refuses_nothing(
     (tmp_path / "good.sql").write_text(GOOD)
     warning = Problem("R199", "this grows", Place(2, 1, "SELECT"), warns=True)
     monkeypatch.setattr(
-        "rowtime.cli.check.compile_script", lambda text, *_: Program(text, warnings=(warning,), statements=2)
+        "rowtime.cli.check.compile_script", lambda text, *_, **__: Program(text, warnings=(warning,), statements=2)
     )
     result = rowtime("check", "good.sql")
     assert result.exit_code == 0

@@ -399,6 +399,7 @@ STATEMENTS = [
     Case('CREATE STREAM "query.w" (v INT); WITH w AS (SELECT STREAM n FROM s) SELECT STREAM n FROM w', "R203", "another name", "w AS(.*)FROM w", "ww AS (SELECT STREAM n FROM s) SELECT STREAM n FROM ww"),
     Case("SELECT STREAM k FROM (SELECT STREAM k FROM e EMIT CHANGES) AS x", "R101", "(CREATE VIEW) name AS SELECT … EMIT …", "", "{0} name AS SELECT STREAM k FROM e EMIT CHANGES; SELECT STREAM k FROM name"),
     Case("SELECT STREAM date_format(current_time(), 'HH:mm:ss') AS x FROM s", "R111", r"start: (date_format\(.*\))", "date_format.* AS", "{0} AS"),
+    Case("CREATE FUNCTION m(a ARRAY<INT>, b INT) RETURNS DOUBLE AS 'statistics:median'", "R141", "Define m with the parameters that it has in Python", ", b INT", ""),
     Case("CREATE FUNCTION f AS 'x'", "R141", "(CREATE FUNCTION f AS) 'package.module:Class'", "CREATE.*", "{0} 'rowtime.core.shared_paths:sync'"),
 ]
 FILES = [

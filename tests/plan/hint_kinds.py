@@ -16,6 +16,8 @@ FOLLOWED: dict[str, str] = {
     "Make it return NULL instead, with NULLIF, TRY_CAST or try_divide.": "tests/runtime/test_match_recognize.py::test_a_condition_is_evaluated_only_for_rows_that_are_reached",
     "Make the conditions in DEFINE exclude each other, or give quantifiers an upper limit.": "tests/runtime/test_match_recognize.py::test_a_pattern_with_too_many_paths_ends_the_run",
     "Give the text the collation UTF8_BINARY.": "tests/runtime/test_match_recognize.py::test_text_with_a_collation_is_refused_at_the_start",
+    # Python modules that a script names.
+    "Let it run …: --import, or imports=True in Python.": "tests/cli/test_no_code_runs.py::test_an_import_is_possible_if_it_is_asked_for",
     # Sub-queries.
     "Choose one of them with SELECT MAX(…), or with a condition that only one row satisfies.": "tests/runtime/test_sub_queries.py::test_several_rows_are_not_one_value",
     "Exclude such rows: … AND v <> 0, or use TRY_CAST(v AS INT).": "tests/runtime/test_sub_queries.py::test_a_sub_query_that_cannot_be_computed_ends_the_first_start",

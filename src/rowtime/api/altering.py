@@ -44,7 +44,7 @@ def alter(
 
 
 def _compiled(pipeline: Pipeline, checkpoint: str | Path | Place, orders: Orders) -> Program:
-    return pipeline.compile(checkpoint, orders=orders)
+    return pipeline.compile(checkpoint, orders=orders, imports=True)
 
 
 _OF_THE_DRIVER = ("R403", "R408")  # what an order is not to blame for
@@ -68,7 +68,7 @@ def with_orders(pipeline: Pipeline, program: Program, place: Checkpoint) -> Prog
         if any(order.pumps.values()):
             break
         try:
-            altered = pipeline.compile(place.folder, orders=program.orders.after(order))
+            altered = pipeline.compile(place.folder, orders=program.orders.after(order), imports=True)
             check_plan(place, altered, delivered=True)
         except Refused:
             break
@@ -105,7 +105,8 @@ def _go_over(pipeline: Pipeline, engine: Engine, order: Order) -> None:
 
     place, spark = engine.checkpoint, engine.spark
     engine.settled()
-    program = pipeline.compile(place.folder, orders=engine.plan.orders.settled().after(order))
+    orders = engine.plan.orders.settled().after(order)
+    program = pipeline.compile(place.folder, orders=orders, imports=True)
     check_plan(place, program)
     with active(spark), hiding(program.secrets):
         keep(place, check_with_spark(pipeline, program, place, spark))

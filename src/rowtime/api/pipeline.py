@@ -33,6 +33,7 @@ from rowtime.observe.options import observing
 from rowtime.observe.spark_listeners import QueryListener
 from rowtime.operators.rows.table_function import Make
 from rowtime.plan.bind.catalog import Definitions, Without
+from rowtime.plan.bind.python_code import PythonCode
 from rowtime.plan.difference import statements_of
 from rowtime.plan.explain import as_text, explain
 from rowtime.plan.program import Program, compile_script
@@ -171,26 +172,44 @@ class Pipeline:
         self.listeners.append(listener)
         return self
 
-    def compile(self, checkpoint: str | Path | Place | None = None, *, orders: Orders | None = None) -> Program:
+    def compile(
+        self,
+        checkpoint: str | Path | Place | None = None,
+        *,
+        orders: Orders | None = None,
+        imports: bool = False,
+    ) -> Program:
         """Bind the SQL; raises ``Refused`` with all problems.
 
         ``checkpoint``: use the tables of the session that this checkpoint has read, not the current ones, and the
-        orders to pumps that are in force there, or other ``orders``.
+        orders to pumps that are in force there, or other ``orders``. ``imports``: import the modules that the SQL names
+        (see `check`); without it, queries of table functions which it names are missing, each with a warning.
         """
         taken = in_force(checkpoint) if orders is None else orders
-        return self._compiled(self._script(), self.home, tables=self._tables(checkpoint), orders=taken)
+        tables = self._tables(checkpoint)
+        return self._compiled(self._script(), self.home, tables=tables, orders=taken, imports=imports)
+
+    def _complete(self, *, imports: bool = False) -> Program:
+        """Bind the SQL; raises ``Refused`` (R169) also for queries that would be missing."""
+        program = self.compile(imports=imports)
+        if program.not_checked:
+            raise Refused(*program.not_checked)
+        return program
 
     def _script(self, *more: str) -> str:
         return ";\n".join(part.rstrip().rstrip(";") for part in (*self._text, *more))
 
-    def explain(self) -> Explained:
-        """Return what each operator requires, keeps, emits and promises; raises ``Refused`` as `compile` does."""
-        return Explained(as_text(explain(self.compile())))
+    def explain(self, *, imports: bool = False) -> Explained:
+        """Return what each operator requires, keeps, emits and promises; raises ``Refused`` as `compile` does.
+
+        ``imports``: import the modules that the SQL names, which the columns of their table functions need (R169).
+        """
+        return Explained(as_text(explain(self._complete(imports=imports))))
 
     def _repr_html_(self) -> str:
         """Show the graph of the plan in a notebook, or what is wrong with the SQL; starts no Spark."""
         try:
-            program = self.compile()
+            program = self._complete()
         except Refused as refused:
             return Problems(refused.problems)._repr_html_()
         return svg(program.described()) if program.operators else markup.heading("a pipeline without a query or pump")
@@ -208,7 +227,7 @@ class Pipeline:
         ``values``: the values of its variables, as far as they are known.
         """
         home = Without(self.home, frozenset(statements_of(text)))
-        return self._compiled(text, home, self.compile().literal, values=values or {})
+        return self._compiled(text, home, self.compile().literal, values=values or {}, imports=True)
 
     def _tables(self, checkpoint: str | Path | Place | None = None) -> SessionTables:
         return SessionTables(self._sessions.given, checkpoint)
@@ -221,11 +240,13 @@ class Pipeline:
         tables: SessionTables | None = None,
         values: Mapping[str, str] = {},
         orders: Orders | None = None,
+        *,
+        imports: bool = False,
     ) -> Program:
         streams = {name: given.stream(name) for name, given in self._given.items()}
         values = {**(literal or {}), **self._variables, **values}  # secrets of the script that the text names
-        functions = self._table_functions
-        program = compile_script(text, home, values, streams, tuple(self._functions), functions, tables, orders)
+        sinks, functions, code = tuple(self._functions), self._table_functions, PythonCode(imports)
+        program = compile_script(text, home, values, streams, sinks, functions, tables, orders, code)
         if program.problems:
             raise Refused(*program.problems)
         return program
@@ -285,7 +306,8 @@ class Pipeline:
         """
         from rowtime.api.preview import alone, rows_of  # noqa: PLC0415 - it makes a query
 
-        program = alone(self.compile(), self._compiled(self._script(query), self.home, tables=self._tables()))
+        whole, tables = self.compile(imports=True), self._tables()
+        program = alone(whole, self._compiled(self._script(query), self.home, tables=tables, imports=True))
         with tempfile.TemporaryDirectory(prefix="rowtime-preview-") as folder, hiding(program.secrets):
             place = Checkpoint(place_of(folder))
             return rows_of(started(self, Start(program, place, PREVIEW_LIMITS, end, True, ())), rows)  # noqa: FBT003 - available_now
@@ -300,7 +322,7 @@ class Pipeline:
         take_over: Collection[str] = (),
         keep_ticks: int = 0,
     ) -> Engine:
-        program = self.compile(checkpoint)
+        program = self.compile(checkpoint, imports=True)
         if not program.sinks and not program.stopped:
             hint = "Add a SELECT STREAM, or CREATE PUMP … AS INSERT INTO … SELECT STREAM …."
             raise refuse("R134", "nothing would run: there is no query and no pump", hint)

@@ -83,7 +83,8 @@ def _with_all_pumps(pipeline: Pipeline, start: Start) -> Program:
     if not program.stopped:
         return program
     try:
-        return pipeline.compile(start.place.folder, orders=program.orders.with_all(program.stopped))
+        orders = program.orders.with_all(program.stopped)
+        return pipeline.compile(start.place.folder, orders=orders, imports=True)
     except Refused:
         return program
 

@@ -48,7 +48,7 @@ def forward(pipeline: Pipeline, checkpoint: str | Path | ObjectPlace, stream: st
     The items are the stream's first, the outputs' last. Raises ``Refused``: R409 for a missing row or stream, and what
     `replay` raises.
     """
-    streams = [node.name for node in pipeline.compile(checkpoint).streams]
+    streams = [node.name for node in pipeline.compile(checkpoint, imports=True).streams]
     if stream.lower() not in streams:
         raise refuse("R409", f"there is no stream {stream}", f"There are {', '.join(streams)}.")
     place = Checkpoint(place_of(checkpoint))

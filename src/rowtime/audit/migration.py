@@ -145,7 +145,7 @@ class Migration(Replay):
 def migrated(pipeline: Pipeline, folder: str | Path, take_over: Collection[str] = ()) -> Migrated:
     """Let a checkpoint continue with the script of a pipeline, and compute its history again; see `rowtime.migrate`."""
     place = Checkpoint(place_of(folder))
-    program = pipeline.compile(folder)
+    program = pipeline.compile(folder, imports=True)
     pumps = {*(name.lower() for name in take_over), *program.take_over}
     place.acquire()
     try:

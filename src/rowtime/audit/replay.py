@@ -287,7 +287,7 @@ def _copied(paths: Sequence[str], schema: Mapping[str, Any], spark: SparkSession
 
 def _programs(pipeline: Pipeline, checkpoint: Checkpoint) -> list[Program]:
     """Return the programs that a checkpoint has had, the pipeline's own last."""
-    program, last = pipeline.compile(checkpoint.folder), checkpoint.journal.last()
+    program, last = pipeline.compile(checkpoint.folder, imports=True), checkpoint.journal.last()
     check_same(checkpoint.plan, program)
     later = [] if last is None else checkpoint.later_plans(last)
     plans = [checkpoint.first_plan, *later]

@@ -77,7 +77,7 @@ def trace(
     That is a condition over the columns of the output, or values of some of them. ``sink`` may be left out where
     there is one. Raises ``Refused``: R409 for a row that is not there, and what `replay` raises.
     """
-    program = pipeline.compile(checkpoint)
+    program = pipeline.compile(checkpoint, imports=True)
     output = _sink(program, sink)
     if number is not None and not output.ordered:
         what = f"the rows of {output.name} have no order, so a number does not identify a row"

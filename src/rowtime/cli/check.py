@@ -11,6 +11,7 @@ from rowtime.cli.options import (
     AsJson,
     Conf,
     HomeFolder,
+    Imports,
     Jars,
     Packages,
     Settings,
@@ -22,6 +23,7 @@ from rowtime.cli.outcome import REFUSED, write_json
 from rowtime.client.home import Home
 from rowtime.client.home_users import CHECKPOINTS
 from rowtime.core.errors import Problem
+from rowtime.plan.bind.python_code import PythonCode
 from rowtime.plan.program import compile_script
 
 Scripts = Annotated[
@@ -40,6 +42,7 @@ def check(
     settings: Settings = None,
     as_json: AsJson = False,
     spark: WithSpark = False,
+    imports: Imports = False,
     conf: Conf = None,
     jars: Jars = None,
     packages: Packages = None,
@@ -50,7 +53,8 @@ def check(
         raise typer.BadParameter(
             "this option is for Spark, which starts only with --spark", param_hint="--conf, --jars, --packages"
         )
-    findings = {file: _findings(file, Home(home), values, settings_of_spark if spark else None) for file in files}
+    code = PythonCode(imports)
+    findings = {file: _findings(file, Home(home), values, settings_of_spark if spark else None, code) for file in files}
     if as_json:
         write_json([_as_json(file, *finding) for file, finding in findings.items()])
     else:
@@ -60,10 +64,12 @@ def check(
         raise typer.Exit(REFUSED)
 
 
-def _findings(file: Path, home: Home, values: dict[str, str], conf: dict[str, str] | None) -> tuple[list[Problem], int]:
+def _findings(
+    file: Path, home: Home, values: dict[str, str], conf: dict[str, str] | None, code: PythonCode
+) -> tuple[list[Problem], int]:
     """Return the problems of a script, and its number of statements; with a ``conf`` also those that Spark finds."""
     text = script_text(file)
-    program = compile_script(text, home, values)
+    program = compile_script(text, home, values, code=code)
     own = home.path / CHECKPOINTS / file.stem
     replaced = home.replaced({stream.name: stream.as_json() for stream in program.defines}, own)
     problems = [*program.problems, *program.warnings, *replaced]

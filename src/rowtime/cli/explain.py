@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from rowtime.cli.options import AsJson, HomeFolder, Script, Settings, script_text, variables
+from rowtime.cli.options import AsJson, HomeFolder, Imports, Script, Settings, script_text, variables
 from rowtime.cli.outcome import write_json
 from rowtime.client.home import Home
 from rowtime.core.errors import Refused
+from rowtime.plan.bind.python_code import PythonCode
 from rowtime.plan.explain import as_text, explain_query, explained, orders_as_text
 from rowtime.plan.explain import explain as entries_of
 from rowtime.plan.program import Program, compile_script
@@ -25,12 +26,13 @@ def explain(
     home: HomeFolder = None,
     settings: Settings = None,
     monotonicity: Monotonicity = False,
+    imports: Imports = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the plan of a script, without running it."""
-    program = compile_script(script_text(file), Home(home), variables(settings))
-    if program.problems:
-        raise Refused(*program.problems)
+    program = compile_script(script_text(file), Home(home), variables(settings), code=PythonCode(imports))
+    if program.problems or program.not_checked:
+        raise Refused(*program.problems, *program.not_checked)
     entries = entries_of(program)
     if as_json:
         warnings = [problem.as_json() for problem in program.warnings]

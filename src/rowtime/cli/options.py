@@ -48,6 +48,15 @@ Packages = Annotated[
 ]
 
 
+Imports = Annotated[
+    bool,
+    typer.Option(
+        "--import",
+        help="Import the Python modules that the script names, which runs their code; default: only read them.",
+    ),
+]
+
+
 def variables(settings: Sequence[str] | None) -> dict[str, str]:
     """Return the variables that ``--set`` gives; a usage error if a name or ``=`` is missing."""
     return _pairs(settings, "NAME=VALUE", "--set")

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import typer
 
 from rowtime.core.errors import Problem, Refused, RowtimeError, causes, headline
+from rowtime.core.imported import ended
 
 REFUSED = 1
 FAILED = 3
@@ -40,6 +41,9 @@ def guarded(command: Command) -> Command:
         except Refused as refused:
             say_refused([_exactly(problem, options) for problem in refused.problems], as_json)
             raise typer.Exit(REFUSED) from None
+        except SystemExit as left:  # by code of the user's, since ours raises typer.Exit
+            _say_failed(ended(left), as_json)
+            raise typer.Exit(FAILED) from None
         except Exception as error:  # noqa: BLE001 - the last stop before the shell
             _say_failed(error, as_json)
             raise typer.Exit(FAILED) from None

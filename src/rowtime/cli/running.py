@@ -78,7 +78,7 @@ def run_script(
     """Run a script with a checkpoint that is named after it, unless another is given; ``how``: as for `start`."""
     pipeline = Pipeline(home=home, conf=conf).sql(script, settings).renewed(*how.pop("renewed"))
     folder = checkpoint or str(pipeline.home.path / CHECKPOINTS / name)
-    program = pipeline.compile(folder)
+    program = pipeline.compile(folder, imports=True)
     log.secrets = program.secrets
     _warn(program.warnings, as_json)
     _explain(program, as_json)

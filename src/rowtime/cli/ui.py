@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rowtime.web.server import Server
+    from rowtime.web.watched import Watched
 
 Host = Annotated[
     str, typer.Option("--host", help="The address to listen on; if others can reach it, a token is required.")
@@ -29,6 +30,9 @@ Token = Annotated[
 Allow = Annotated[
     bool, typer.Option("--allow-actions", help="Let the page Waiting set bounds and end streams; requires a token.")
 ]
+Imports = Annotated[
+    bool, typer.Option("--import", help="Let traces import the Python modules that scripts name; their code runs.")
+]
 PORT = 8642
 
 
@@ -40,9 +44,11 @@ def ui(
     token: Token = None,
     allow_actions: Allow = False,
     settings: Settings = None,
+    imports: Imports = False,
 ) -> None:
     """Show pipelines in a browser, running or not: graph, timeline, held rows, rows, ticks."""
-    console = server(checkpoints or (), Home(home), host, port, token, allow_actions, variables(settings))
+    given = watched(checkpoints or (), Home(home), variables(settings), imports=imports)
+    console = server(given, host, port, token, acts=allow_actions)
     typer.echo(f"rowtime console: {console.url}\nCtrl-C ends it.")
     console.run()
 
@@ -50,31 +56,38 @@ def ui(
 @contextmanager
 def beside(checkpoint: str, home: Home, values: dict[str, str]) -> Iterator[None]:
     """Show a run while it is running, on the usual port or, if that is in use, on a free one."""
+    given = watched([checkpoint], home, values, imports=True)  # the run has imported them
     try:
-        console = server([checkpoint], home, "127.0.0.1", PORT, None, False, values)
+        console = server(given, "127.0.0.1", PORT, None)
     except Refused as refused:
         if refused.problems[0].code != "R702":
             raise
-        console = server([checkpoint], home, "127.0.0.1", 0, None, False, values)
+        console = server(given, "127.0.0.1", 0, None)
     with console.beside() as url:
         typer.echo(f"rowtime console: {url}", err=True)
         yield
 
 
-def server(
-    checkpoints: Sequence[str],
-    home: Home,
-    host: str,
-    port: int,
-    token: str | None,
-    acts: bool,
-    values: dict[str, str],
-) -> Server:
+def watched(checkpoints: Sequence[str], home: Home, values: dict[str, str], *, imports: bool) -> Watched:
+    """Return the pipelines of a console; raises R701 without the extra ``ui``."""
+    with _needs_extra():
+        from rowtime.web.watched import Watched  # noqa: PLC0415 - an extra
+
+        return Watched(home, checkpoints, values, imports=imports)
+
+
+def server(given: Watched, host: str, port: int, token: str | None, *, acts: bool = False) -> Server:
     """Return a console with its port open; raises R701 without the extra ``ui``, R702 for a port in use."""
-    try:
+    with _needs_extra():
         from rowtime.web.server import Server, Settings  # noqa: PLC0415 - an extra
-        from rowtime.web.watched import Watched  # noqa: PLC0415 - the same
+
+        return Server(given, Settings(host, port, token, acts))
+
+
+@contextmanager
+def _needs_extra() -> Iterator[None]:
+    try:
+        yield
     except ModuleNotFoundError as missing:
         what = f"the console needs the package {missing.name}, which is not installed"
         raise refuse("R701", what, "pip install 'rowtime[ui]'") from None
-    return Server(Watched(home, checkpoints, values), Settings(host, port, token, acts))

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from rowtime.core.imported import LeftError
+
 _BEGINS: Final = "Traceback (most recent call last):"
 _FRAME: Final = re.compile(r'\s+File "([^"]+)", line (\d+), in (.+)')
 _FOLLOWS: Final = ("During handling of the above exception", "The above exception was the direct cause")
@@ -13,6 +15,7 @@ _OF_SPARK: Final = re.compile(r"[/\\]pyspark(?:\.zip)?[/\\]")
 _OF_ROWTIME: Final = re.compile(r"[/\\]rowtime[/\\](\w+)[/\\](\w+)\.py$")
 _CALLS: Final = (("core", "imported"), ("api", "python_functions"))
 """The modules of rowtime that call users' functions in a worker."""
+_LEFT: Final = f"{LeftError.__module__}.{LeftError.__name__}: "
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ def raised_by_function(text: str) -> Raised | None:
     frames = [frame for frame in frames if not _OF_SPARK.search(frame[0])]
     if not error or (frames and (ours := _OF_ROWTIME.search(frames[0][0])) and ours.groups() not in _CALLS):
         return None
+    error = error.removeprefix(_LEFT)
     users = [frame for frame in frames if not _OF_ROWTIME.search(frame[0])]
     if not users:
         return Raised(error, "")

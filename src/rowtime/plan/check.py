@@ -13,13 +13,23 @@ from rowtime.expr.monotonicity import prove
 from rowtime.expr.proof import Proof
 from rowtime.plan.bind.catalog import Definitions
 from rowtime.plan.bind.declared import declared
+from rowtime.plan.bind.python_code import PythonCode
 from rowtime.plan.program import compile_script
 from rowtime.sql.script import parse_column, parse_expression
 
 
-def check(text: str, home: Definitions | None = None, variables: Mapping[str, str] | None = None) -> Problems:
-    """Return all problems of a script, errors first; it runs if none of them is an error."""
-    program = compile_script(text, home, variables)
+def check(
+    text: str,
+    home: Definitions | None = None,
+    variables: Mapping[str, str] | None = None,
+    *,
+    imports: bool = False,
+) -> Problems:
+    """Return all problems of a script, errors first; it runs if none of them is an error.
+
+    No code of the script runs, unless ``imports`` says that the Python modules which it names may be imported.
+    """
+    program = compile_script(text, home, variables, code=PythonCode(imports))
     return Problems([*program.problems, *program.warnings])
 
 

@@ -18,11 +18,10 @@ from rowtime.operators.streams.stream import Stream, streams_of
 from rowtime.plan.bind.catalog import Catalog, Definitions
 from rowtime.plan.bind.clauses import asks_to_stop
 from rowtime.plan.bind.event_time import check_set
-from rowtime.plan.bind.functions import defined
 from rowtime.plan.bind.lifetime_functions import READS
 from rowtime.plan.bind.pump_edge import PumpEdge, pump_name
+from rowtime.plan.bind.python_code import NOT_CHECKED, PythonCode
 from rowtime.plan.bind.scalar_functions import Calls
-from rowtime.plan.bind.scalar_functions import check as check_function
 from rowtime.plan.bind.select import QueryBinder
 from rowtime.plan.bind.sinks import SinkBinder
 from rowtime.plan.bind.sources import Sources
@@ -105,6 +104,11 @@ class Program:
         """The pumps of the script that do not run."""
         return frozenset(name for name, pump in self.catalog.pumps.items() if not pump.started)
 
+    @property
+    def not_checked(self) -> tuple[Problem, ...]:
+        """The warnings about queries that are missing in the plan, because no code of the script may run."""
+        return tuple(problem for problem in self.warnings if problem.code == NOT_CHECKED)
+
     def sink(self, name: str) -> Sink | None:
         """Return the sink of that name, if there is one."""
         return next((sink for sink in self.sinks if sink.name == name), None)
@@ -124,18 +128,18 @@ def compile_script(  # noqa: PLR0913 - a script and everything that Python adds 
     functions: Mapping[str, Make] | None = None,
     session: Callable[[str], sql.CreateTable | None] | None = None,
     orders: Orders | None = None,
+    code: PythonCode = PythonCode(),  # noqa: B008 - it is frozen
 ) -> Program:
     """Parse and bind a script; all of its problems are in ``Program.problems``.
 
     ``variables`` replace ``${name}`` in the text. ``streams`` are given from Python; ``sinks`` are names of Python
     functions that pumps can write to, ``functions`` table functions by name. ``session`` finds the tables of a session;
-    ``orders`` are those of later scripts to its pumps.
+    ``orders`` are those of later scripts to its pumps. ``code``: what is done with the modules that it names.
     """
     filled = FilledText.of(text, variables or {})
     script = parse_script(filled)
-    catalog = Catalog(
-        home, dict(streams or {}), functions=dict(functions or {}), variables=dict(variables or {}), session=session
-    )
+    catalog = Catalog(home, {**(streams or {})}, functions={**(functions or {})}, session=session, code=code)
+    catalog.variables = dict(variables or {})
     compiler = _Compiler(filled, catalog, frozenset(name.lower() for name in sinks))
     for name, *at in filled.missing():
         hint = f"Give it with --set {name}=…"
@@ -222,7 +226,8 @@ class _Compiler:
                 self._guard(partial(self.sources.pump, self.binder, pump), pump.place)
             if not pump.started:
                 self._guard(partial(self._stopped, pump), pump.place)
-        self._guard(lambda: check_set(Program(self.text, tuple(sinks)).described(), self.actions))
+        if all(problem.code != NOT_CHECKED for problem in self.sources.warnings):
+            self._guard(lambda: check_set(Program(self.text, tuple(sinks)).described(), self.actions))
         return Program(
             self.text,
             tuple(sinks),
@@ -243,7 +248,8 @@ class _Compiler:
         try:
             result = action()
         except Refused as refused:
-            self.problems.extend(refused.problems)
+            self.sources.warnings.extend(problem for problem in refused.problems if problem.warns)
+            self.problems.extend(problem for problem in refused.problems if not problem.warns)
             return []
         except (RecursionError, SqlglotError) as error:
             # sqlglot reports a recursion error inside its own modules as an error of its own.
@@ -267,7 +273,7 @@ class _Compiler:
             case sql.CreatePump():
                 _put(self.catalog.pumps, pump_name(statement), statement, "pump")
             case sql.CreateFunction():
-                self._function(statement)
+                self.catalog.define_function(statement)
             case sql.AlterPump() | sql.TakeOver():
                 self._alter_pump(statement)
             case sql.Drop() | sql.DropSchema() | sql.CreateSchema():
@@ -322,20 +328,6 @@ class _Compiler:
         if stream is None:
             raise Refused(self.catalog.unknown(name, place))
         return stream
-
-    def _function(self, statement: sql.CreateFunction) -> None:
-        name, catalog = statement.name.text.lower(), self.catalog
-        if (name in catalog.functions or name in catalog.scalars) and not statement.replace:
-            hint = "Write CREATE OR REPLACE FUNCTION, or choose another name."
-            raise refuse("R203", f"the function {name} is defined twice", hint, statement.name.place)
-        catalog.drop_function(name)
-        if statement.parameters is None:
-            catalog.functions[name] = defined(statement)
-            return
-        check_function(statement)
-        catalog.scalars[name] = statement
-        if statement.body is None:
-            catalog.python[name] = defined(statement), statement.returns
 
     def _alter_pump(self, statement: sql.AlterPump | sql.TakeOver) -> None:
         if isinstance(statement, sql.TakeOver):

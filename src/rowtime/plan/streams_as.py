@@ -60,8 +60,10 @@ def made_later(catalog: Catalog, statement: CreateStream, define: Callable[[Crea
     def make() -> None:
         try:
             define(statement)
-        except Refused:
+        except Refused as refused:
             stand_in(catalog, statement)
+            if all(problem.warns for problem in refused.problems):
+                catalog.unread[statement.name.text.lower()] = refused
             raise
 
     catalog.makers[statement.name.text.lower()] = make

@@ -9,6 +9,7 @@ from typing import Final
 
 from rowtime.client.home import Home
 from rowtime.core.errors import Refused
+from rowtime.plan.bind.python_code import PythonCode
 from rowtime.plan.formats.lake import LAKES
 from rowtime.plan.program import compile_script
 from rowtime.plan.stored import StoredPlan
@@ -48,7 +49,8 @@ def lake_targets(
     if not variables:
         kept = {name: node.fields for name, node in plan.operators.items() if node.fields.get("format") in LAKES}
         return {pump_of(name): LakeTarget(target["format"], dict(target["options"])) for name, target in kept.items()}
-    program = compile_script(plan.sql, home if isinstance(home, Home) else Home(home), variables)
+    here = home if isinstance(home, Home) else Home(home)
+    program = compile_script(plan.sql, here, variables, code=PythonCode.of_plan(plan))
     if program.problems:
         raise Refused(*program.problems)
     lakes = [node for node in program.sinks if node.format in LAKES]

@@ -17,6 +17,7 @@ from rowtime.core.stores import Place, place_of
 from rowtime.core.time import wall_clock
 from rowtime.plan.bind.catalog import Without
 from rowtime.plan.bind.lifetime_functions import READS
+from rowtime.plan.bind.python_code import PythonCode
 from rowtime.plan.difference import statements_of
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.pump_orders import Order, Orders, named
@@ -81,7 +82,8 @@ def give_order(
     order = _order(text, variables or {}, before)
     after = make(orders.after(order))
     changes, final = None, ""
-    if not before.problems and (orders != plan.orders or plan.is_of(before.operators)):
+    unknown = [*before.problems, *before.not_checked, *after.not_checked]
+    if not unknown and (orders != plan.orders or plan.is_of(before.operators)):
         if after.problems:
             raise Refused(*after.problems)
         upgrade = None if last is None else upgrade_of(plan, after, holding(last))
@@ -98,7 +100,7 @@ def _compiled(plan: StoredPlan, home: Home, variables: Mapping[str, str], orders
     values = {**plan.values, **variables}
     secrets = {name: name for name, *_ in FilledText.of(plan.sql, values).missing()}
     hidden = Without(home, frozenset(statements_of(plan.sql)))
-    return compile_script(plan.sql, hidden, {**secrets, **values}, orders=orders)
+    return compile_script(plan.sql, hidden, {**secrets, **values}, orders=orders, code=PythonCode.of_plan(plan))
 
 
 def _final(before: Program, after: Program, upgrade: Upgrade) -> str:

@@ -30,6 +30,7 @@ from rowtime.core.time import to_micros, to_text
 from rowtime.operators.contract import Operator
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.table import Table, tables_of
+from rowtime.plan.bind.python_code import PythonCode
 from rowtime.plan.program import Program, compile_script
 from rowtime.runtime.engine import Engine
 from rowtime.runtime.session import derive
@@ -79,7 +80,7 @@ def play(  # noqa: PLR0913 - what happens besides the items, and when
     folder = Path(tempfile.mkdtemp(prefix="rowtime-test-"))
     outcome = Outcome()
     try:
-        program = compile_script(case.sql)
+        program = compile_script(case.sql, code=PythonCode(imports=True))
         if program.problems:
             raise RowtimeError(*program.problems)
         spark = _with_functions(spark, program)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from rowtime.plan.bind.python_code import modules_of
 from rowtime.web.commands import run_rowtime
 from rowtime.web.watched import Pipeline, Watched
 
@@ -83,6 +84,11 @@ class Traces:
         return future is not None, future.result() if future is not None and future.done() else None
 
     def _run(self, pipeline: Pipeline, wanted: Wanted) -> Result:
+        plan = pipeline.records.plan
+        modules = [] if plan is None or self._watched.imports else modules_of(plan.sql)
+        if modules:
+            what = f"A trace runs the recorded input again, and the script has functions of {', '.join(modules)}."
+            return Result(problem=f"{what} To let the console run their code, start it with --import.")
         settings = [part for name, value in self._watched.variables.items() for part in ("--set", f"{name}={value}")]
         home = ["--home", str(self._watched.home.path)]
         ran = run_rowtime(["trace", str(pipeline.place), *wanted.options, *home, *settings], PATIENCE)

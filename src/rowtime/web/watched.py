@@ -31,11 +31,20 @@ class Watched:
     """The pipelines by key. Those below the home come and go, so they are listed each time.
 
     ``home``: where named streams are; ``given``: checkpoints, as folders or URLs; if one is invalid, its page says so.
-    ``variables``: the values of ``${name}`` in their scripts, for EXPLAIN and traces.
+    ``variables``: the values of ``${name}`` in their scripts, for EXPLAIN and traces. ``imports``: a trace may import
+    the Python modules that a script names.
     """
 
-    def __init__(self, home: Home, given: Sequence[str], variables: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        home: Home,
+        given: Sequence[str],
+        variables: Mapping[str, str] | None = None,
+        *,
+        imports: bool = False,
+    ) -> None:
         self.home, self._given, self.variables = home, tuple(given), dict(variables or {})
+        self.imports = imports
         self._known: dict[str, Pipeline] = {}
 
     @property

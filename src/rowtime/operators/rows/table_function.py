@@ -20,6 +20,7 @@ from sqlglot import exp
 from rowtime.core.columns import POSITION, ROWTIME, ROWTIME_NAME, WRITER
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import UNSTORED
+from rowtime.core.imported import described_error, staying
 from rowtime.operators.contract import Column, Control, Delta, Derivation, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import WRITERS
 from rowtime.operators.contract.state import StateNote
@@ -116,10 +117,11 @@ class TableFunctionCall(Unary):
         mine = rows.filter(pc.equal(rows[WRITER], writer)).drop_columns([WRITER, POSITION])
         state = deepcopy(states.get(writer, {}))
         try:
-            output = self.made.process(mine, state)
-            states[writer] = json.loads(json.dumps(state))
+            with staying():
+                output = self.made.process(mine, state)
+                states[writer] = json.loads(json.dumps(state))
         except Exception as error:
-            raise self._failure(f"{type(error).__name__}: {error}") from error
+            raise self._failure(described_error(error)) from error
         names = {name.lower(): name for name in output.column_names}
         missing = [name for name in (*(c.name for c in self.columns), ROWTIME_NAME) if name.lower() not in names]
         if missing:

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
-from rowtime.core.errors import Place, Problem, refuse
+from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.operators.rows.table_function import Make
+from rowtime.plan.bind.python_code import PythonCode
+from rowtime.plan.bind.scalar_functions import check
 from rowtime.plan.bind.stream_defs import StreamDef, is_reserved, stored_stream, stream_of, suggestion
 from rowtime.plan.kept_options import lasting, unknown_secrets
 from rowtime.sql.statements import CreateFunction, CreatePump, CreateServer, CreateStream, CreateTable, CreateView
@@ -76,6 +78,9 @@ class Catalog:
     """Functions that define streams with the columns of a query, when one is first used."""
     session: Callable[[str], CreateTable | None] | None = None
     of_session: dict[str, CreateTable] = field(default_factory=dict)
+    unread: dict[str, Refused] = field(default_factory=dict)
+    """The streams whose columns are not known, because no code of the script runs; with what is said of their uses."""
+    code: PythonCode = field(default_factory=PythonCode)
 
     def table(self, name: str) -> CreateTable | None:
         """Return a table of the script; if nothing else has the name, a table of the given session."""
@@ -102,6 +107,11 @@ class Catalog:
         stored = set(self.home.names()) if self.home is not None else set()
         return sorted({*self.streams, *self.makers, *self.views, *self.tables, *(stored - self.dropped)})
 
+    def check_read(self, name: str) -> None:
+        """Raise ``Refused`` (R169) for a stream whose columns are not known."""
+        if name in self.unread:
+            raise Refused(*self.unread[name].problems)
+
     def drop(self, name: str) -> None:
         """Forget a stream of the script or of the home directory."""
         self.streams.pop(name, None)
@@ -122,6 +132,21 @@ class Catalog:
         name = statement.name.text.lower()
         self.stored.discard(name)
         self.streams.setdefault(name, StreamDef(name, tuple(columns.values())))
+
+    def define_function(self, statement: CreateFunction) -> None:
+        """Register CREATE FUNCTION; raises ``Refused``: R141, and R203 for a second one with the name."""
+        name = statement.name.text.lower()
+        if (name in self.functions or name in self.scalars) and not statement.replace:
+            hint = "Write CREATE OR REPLACE FUNCTION, or choose another name."
+            raise refuse("R203", f"the function {name} is defined twice", hint, statement.name.place)
+        self.drop_function(name)
+        if statement.parameters is None:
+            self.functions[name] = self.code.function(statement)
+            return
+        check(statement)
+        self.scalars[name] = statement
+        if statement.body is None:
+            self.python[name] = self.code.function(statement), statement.returns
 
     def drop_function(self, name: str) -> bool:
         """Forget a function of the script; return False if there is none."""

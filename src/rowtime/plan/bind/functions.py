@@ -1,28 +1,25 @@
-"""Table functions: how their names are resolved, and how a call is bound."""
+"""Table functions: how a call is bound."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import astuple
 from datetime import timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from sqlglot import exp
 
 from rowtime.core.errors import Place, refuse
-from rowtime.core.imported import Imported, load
+from rowtime.core.imported import LeftError, staying
 from rowtime.core.time import to_datetime, to_micros
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.gates.split import EarlyLateSplit
 from rowtime.operators.rows.table_function import Make, TableFunctionCall
+from rowtime.plan.bind.python_code import Unread
 from rowtime.plan.bind.stream_defs import suggestion
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.nodes import TableArgument
-from rowtime.sql.statements import CreateFunction
 
 BUILT_IN: Mapping[str, Make] = {"early_late_split": EarlyLateSplit}
 _TOP = "QUALIFY RANK() OVER (PARTITION BY FLOOR(s.ROWTIME TO HOUR) ORDER BY"
@@ -31,7 +28,6 @@ _FOREIGN = {
     "TOP_K_ITEMS_TUMBLING": f"Count in groups of the hour, and keep the first with {_TOP} COUNT(*) DESC) <= 3.",
 }
 """Table functions of SQLstream that are queries in rowtime."""
-_DEFINITION = re.compile(r"\s*AS\s+'([\w.]+):([\w.]+)'\s*", re.IGNORECASE)
 
 
 def called(item: exp.Expr) -> exp.Anonymous | None:
@@ -56,29 +52,10 @@ def input_of(first: exp.Expr | None) -> exp.Expr | None:
     return query
 
 
-def defined(statement: CreateFunction) -> Any:
-    """Return the class or function that ``CREATE FUNCTION f … AS 'module:name'`` names; raises ``Refused`` (R141)."""
-    match = _DEFINITION.fullmatch(statement.definition.rstrip("; \n"))
-    if match is None:
-        hint = "Name a Python class: CREATE FUNCTION f AS 'package.module:Class'."
-        if statement.parameters is not None:
-            hint = "Name a Python function, AS 'package.module:function', or write RETURN and an expression."
-        raise refuse("R141", f"the definition of {statement.name.text} is not understood", hint, statement.place)
-    named = Imported(str(Path.cwd()), match[1], match[2])
-    try:
-        function: Any = load(*astuple(named))
-    except Exception as error:
-        what = f"{statement.name.text} cannot be loaded from {match[1]}: {type(error).__name__}: {error}"
-        raise refuse("R141", what, place=statement.place) from error
-    if not callable(function):
-        raise refuse("R141", f"{match[1]}:{match[2]} is not a function", place=statement.place)
-    return named if statement.parameters is not None else function
-
-
 def bind_call(
     call: exp.Anonymous, defined_functions: Mapping[str, Make], source: Operator, name: str, place: Place
 ) -> TableFunctionCall:
-    """Return the operator of a call over its bound input; raises ``Refused`` (R141)."""
+    """Return the operator of a call over its bound input; raises ``Refused`` (R141, R169)."""
     everything = {**BUILT_IN, **defined_functions}
     make = everything.get(call.name.lower())
     if make is None:
@@ -86,11 +63,18 @@ def bind_call(
         raise refuse("R141", what, _FOREIGN.get(call.name.upper()) or suggestion(call.name, everything), place)
     arguments = tuple(call.expressions[1:])
     given = [(column.name, column.type) for column in source.emits().columns]
+    if isinstance(make, Unread):
+        function, columns = make, make.columns_of(name, len(arguments), place)
+        return TableFunctionCall(name, source, call.name.lower(), arguments, columns, function)
     try:
-        function = make(*(_value(argument) for argument in arguments))
-        columns = tuple(Column(column, kind) for column, kind in function.columns(given))
+        values = [_value(argument) for argument in arguments]
+        with staying():
+            function = make(*values)
+            columns = tuple(Column(column, kind) for column, kind in function.columns(given))
     except (TypeError, ValueError) as error:
         raise refuse("R141", f"{call.name} cannot be called like this: {error}", place=place) from error
+    except LeftError as error:
+        raise refuse("R141", f"{call.name} cannot be called: {error}", place=place) from error
     return TableFunctionCall(name, source, call.name.lower(), arguments, columns, function)
 
 

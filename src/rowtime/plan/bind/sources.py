@@ -161,6 +161,7 @@ class Sources:
                 stream = self.catalog.stream(name) or system_stream(name)
                 if stream is None:
                     raise Refused(self.catalog.unknown(name, place_of(binder.text, item)))
+                self.catalog.check_read(name)
                 if unknown := self.catalog.unknown_secrets(stream, place_of(binder.text, item)):
                     raise Refused(*unknown)
                 if lacks := read_problems(stream.format, stream.options, stream.columns, place_of(binder.text, item)):
@@ -289,6 +290,7 @@ class Sources:
             self.open.append(key)
             try:
                 stream = self.catalog.stream(pump.target.text)
+                self.catalog.check_read(pump.target.text.lower())
                 placed = by_place(pump, stream)
                 node = as_rows(self.fresh, binder.bind(placed.query, pump_name(pump)).node, pump_name(pump))
                 if stream is not None:  # otherwise the target is a function, or the pump is refused anyway

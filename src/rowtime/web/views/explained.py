@@ -13,6 +13,7 @@ from rowtime.core.secrets import variables_in
 from rowtime.core.time import to_text
 from rowtime.expr.proof import lines_of
 from rowtime.plan.bind.pump_edge import pump_name
+from rowtime.plan.bind.python_code import PythonCode
 from rowtime.plan.explain import explain
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.stored import StoredOperator, StoredPlan
@@ -55,10 +56,11 @@ class Explained:
         self.entries: dict[str, Mapping[str, Any]] = {}
         hidden = dict.fromkeys(variables_in(plan.sql), "0")
         try:
-            program = compile_script(plan.sql, home, {**hidden, **variables})
+            program = compile_script(plan.sql, home, {**hidden, **variables}, code=PythonCode.of_plan(plan))
             self.program = program
             self.entries = {entry["name"]: entry for entry in explain(program)}
-            self.problem = str(program.problems[0]).split("\n", 1)[0] if program.problems else ""
+            missing = [*program.problems, *program.not_checked]
+            self.problem = str(missing[0]).split("\n", 1)[0] if missing else ""
         except RowtimeError as error:
             self.problem = str(error).split("\n", 1)[0]
 
