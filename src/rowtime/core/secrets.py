@@ -12,36 +12,33 @@ from dataclasses import dataclass, field
 from typing import Final
 
 Replacing = Callable[[int, str], str]  # takes the number of a part, and the part
+Known = Callable[[str], bool]
+"""Returns True for the name of an option that has a meaning, and none that is secret."""
 
 HIDDEN: Final = "…"
-_WORDS: Final = (
+CONFIDENTIAL: Final = (
     r"pass(?:word|wd|phrase|code)|passw|\bpass\b|pwd|secret|token|credential|authorization|jaas|sslkey"
     r"|basic[._]auth|(?:private|access|api|account|encryption|keystore|shared|storage|secret|master|sas)[._-]?key"
 )
-_NAME: Final = re.compile(_WORDS, re.IGNORECASE)
-_OF_VARIABLE: Final = re.compile(rf"{_WORDS}|(?:^|_)(?:pw|key|pass|auth)(?:$|_|\d)", re.IGNORECASE)
+_NAME: Final = re.compile(CONFIDENTIAL, re.IGNORECASE)
+_OF_VARIABLE: Final = re.compile(rf"{CONFIDENTIAL}|(?:^|_)(?:pw|key|pass|auth)(?:$|_|\d)", re.IGNORECASE)
 _NO_SECRET: Final = frozenset(
     {"key", "key.column", "key.columns", "rowtime.column", "sasl.oauthbearer.token.endpoint.url"}
 )
 _WITH_USER: Final = "basic.auth.user.info"  # user:password
 _IN_URL: Final = re.compile(
-    rf"[?&;,]\s*[\w.-]*(?:{_WORDS})[\w.-]*=(?P<one>[^&;,\s]*)|//[^/@\s:]*:(?P<two>[^@\s]*)@|thin:[^/@\s]*/(?P<three>[^@\s]*)@",
+    rf"[?&;,]\s*[\w.-]*(?:{CONFIDENTIAL}|\bsig\b|signature)[\w.-]*=(?P<one>[^&;,\s]*)"
+    r"|//[^/@\s:]*:(?P<two>[^/\s]*|[^@\s]*)@|thin:[^/@\s]*/(?P<three>[^@\s]*)@",
     re.IGNORECASE,
 )
+_PARAMETER: Final = re.compile(r"[?&;]\s*([\w.-]+)=([^&;\s]*)")
 VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
 _SHORTEST: Final = 4  # characters; a shorter one would match in every text
+_SHORTEST_UNKNOWN: Final = 8  # of the value of an option that nobody knows, which may be a word
 
-# Matches in text that may not parse: a name, then a quoted value (perhaps never closed) or a number. The value itself
-# is searched too: after the table name 'secrets', say, the value is the text up to the next quote.
-_IN_SQL: Final = re.compile(
-    rf"(?<![\w.\-])(?=[\w.\-]*(?:{_WORDS})[\w.\-]*[\"'`]?\s*=?\s*"
-    r"(?:'(?P<quoted>(?:[^']|'')*)|(?P<bare>-?\d[\w.]*)))",
-    re.IGNORECASE,
-)
 _IN_JAAS: Final = re.compile(
-    rf"[\w.\-]*(?:{_WORDS})[\w.\-]*\s*=\s*(?:\"(?P<quoted>[^\"]*)\"|(?P<bare>[^\s;\"]+))", re.IGNORECASE
+    rf"[\w.\-]*(?:{CONFIDENTIAL})[\w.\-]*\s*=\s*(?:\"(?P<quoted>[^\"]*)\"|(?P<bare>[^\s;\"]+))", re.IGNORECASE
 )
-_QUOTED: Final = re.compile(r"'(?:[^']|'')*'?")
 
 
 def is_secret(option: str) -> bool:
@@ -66,8 +63,28 @@ def secret_spans(option: str, value: str) -> list[tuple[int, int]]:
     return [span for span in spans if span[0] < span[1]]
 
 
-def shown(option: str, value: str) -> str:
-    """Return the value of an option with its secrets hidden."""
+def hidden_spans(option: str, value: str, known: Known) -> list[tuple[int, int]]:
+    """Return which parts of an option's value people are not shown: more than what is secret for sure.
+
+    That is the whole value of an option that is not known, because its name may be a misspelt one; in a URL likewise.
+    An empty ``option``: a text of a query, of which only the secrets are hidden.
+    """
+    spans = secret_spans(option, value)
+    if not option or is_secret(option):
+        return spans
+    if not known(option) and not spans:
+        return [(0, len(value))] if value else []
+    unknown = [] if ":" not in value else [m.span(2) for m in _PARAMETER.finditer(value) if not known(m[1])]
+    return sorted({*spans, *(span for span in unknown if not any(a < span[1] and span[0] < b for a, b in spans))})
+
+
+def shown(option: str, value: str, known: Known) -> str:
+    """Return the value of an option as people see it."""
+    return _replaced(value, hidden_spans(option, value, known), lambda _, __: HIDDEN)
+
+
+def without_secrets(option: str, value: str) -> str:
+    """Return the value of an option as files keep it."""
     return _replaced(value, secret_spans(option, value), lambda _, __: HIDDEN)
 
 
@@ -106,20 +123,6 @@ def variables_in(text: str) -> list[str]:
     return VARIABLE.findall(text)
 
 
-def starred(text: str) -> str:
-    """Return SQL, which may not parse, with an asterisk for each character of a secret, so that places stay valid."""
-    spans = [_part(match, ("quoted", "bare")) for match in _IN_SQL.finditer(text)]
-    for quoted in _QUOTED.finditer(text):
-        inside = quoted[0][1:]
-        spans += [(quoted.start() + 1 + a, quoted.start() + 1 + b) for a, b in secret_spans("url", inside)]
-    letters, open_ = list(text), {at for match in VARIABLE.finditer(text) for at in range(*match.span())}
-    for start, end in spans:
-        hidden = (at for at in range(start, end) if at not in open_ and letters[at] not in "\r\n")
-        for at in hidden:
-            letters[at] = "*"
-    return "".join(letters)
-
-
 @dataclass(frozen=True)
 class Secrets:
     """The secrets of a script, with the text shown in place of each."""
@@ -127,9 +130,12 @@ class Secrets:
     known: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, options: Iterable[tuple[str, str]], variables: Mapping[str, str]) -> Secrets:
+    def of(cls, options: Iterable[tuple[str, str]], variables: Mapping[str, str], known: Known) -> Secrets:
         """Return the secrets in option values, and in variables whose names say so."""
-        hidden = {value[start:end]: HIDDEN for name, value in options for start, end in secret_spans(name, value)}
+        options = [*options]
+        parts = (value[start:end] for name, value in options for start, end in hidden_spans(name, value, known))
+        hidden = {part: HIDDEN for part in parts if len(part) >= _SHORTEST_UNKNOWN}
+        hidden |= {value[start:end]: HIDDEN for name, value in options for start, end in secret_spans(name, value)}
         hidden |= {value: f"${{{name}}}" for name, value in variables.items() if is_secret_variable(name)}
         return cls({value: to for value, to in hidden.items() if len(value) >= _SHORTEST})
 

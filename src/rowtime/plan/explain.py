@@ -25,6 +25,7 @@ from rowtime.operators.contract import Column, Operator, Shape, walk
 from rowtime.operators.contract.requirement import UNORDERED
 from rowtime.operators.over.value_clocks import Closer
 from rowtime.operators.rows.select import Item
+from rowtime.plan.formats import is_known
 from rowtime.plan.program import Program
 
 Entry = Mapping[str, Any]
@@ -170,7 +171,7 @@ def _setting(field: Field[Any], value: Any) -> str:
 
 def _options(pairs: Sequence[tuple[str, str]]) -> str:
     """Return options as they were written, without secrets."""
-    texts = (f"{name} '{shown(name, value)}'" for name, value in pairs)
+    texts = (f"{name} '{shown(name, value, is_known)}'" for name, value in pairs)
     return f"({', '.join(texts)})" if pairs else ""
 
 

@@ -11,7 +11,16 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from rowtime.core.errors import Place, Problem
-from rowtime.core.secrets import Secrets, filled, is_secret, is_secret_variable, kept, secret_spans, shown, variables_in
+from rowtime.core.secrets import (
+    Secrets,
+    filled,
+    is_secret,
+    is_secret_variable,
+    kept,
+    secret_spans,
+    variables_in,
+    without_secrets,
+)
 from rowtime.plan.finite import ENDS
 from rowtime.plan.formats.files import MODE_OF_RECORDS, MODES_OF_RECORDS, ROWS_PER_FILE
 from rowtime.plan.formats.kafka_transactions import TRANSACTIONS
@@ -92,7 +101,7 @@ def lasting(options: Options) -> Options:
 
     Connection options and secrets may change, and are not stored.
     """
-    return tuple((name, shown(name, value)) for name, value in options if lasts(name, value))
+    return tuple((name, without_secrets(name, value)) for name, value in options if lasts(name, value))
 
 
 def lasts(name: str, value: str) -> bool:

@@ -29,7 +29,7 @@ from rowtime.plan.bind.stream_defs import TEMPORARY, StreamDef, check_bound, dur
 from rowtime.plan.bind.tables import Tables
 from rowtime.plan.drops import Drops, names_there
 from rowtime.plan.finite import check_ends, is_finite
-from rowtime.plan.formats import checked_options
+from rowtime.plan.formats import checked_options, is_known
 from rowtime.plan.formats.foreign import of_server
 from rowtime.plan.kept_options import Keeper, hidden
 from rowtime.plan.pump_orders import BY_CHECKPOINT, OWN_SCRIPT, Orders, named
@@ -136,7 +136,7 @@ def compile_script(  # noqa: PLR0913 - a script and everything that Python adds 
     functions that pumps can write to, ``functions`` table functions by name. ``session`` finds the tables of a session;
     ``orders`` are those of later scripts to its pumps. ``code``: what is done with the modules that it names.
     """
-    filled = FilledText.of(text, variables or {})
+    filled = FilledText.of(text, variables or {}, is_known)
     script = parse_script(filled)
     catalog = Catalog(home, {**(streams or {})}, functions={**(functions or {})}, session=session, code=code)
     catalog.variables = dict(variables or {})
@@ -151,7 +151,7 @@ def compile_script(  # noqa: PLR0913 - a script and everything that Python adds 
     ordered = (orders or Orders()).obeyed(catalog.pumps)
     program, keeper = compiler.program(), compiler.keeper
     expected = {f"there is no stream or view {name}" for name in script.defines}  # in a statement that does not parse
-    secrets = Secrets.of(catalog.options(), variables or {})
+    secrets = Secrets.of(catalog.options(), variables or {}, is_known)
     return replace(
         program,
         problems=hidden(tuple(p for p in program.problems if p.message.lower() not in expected), secrets),

@@ -6,7 +6,8 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self
 
-from rowtime.core.secrets import VARIABLE, starred
+from rowtime.core.secrets import VARIABLE, Known
+from rowtime.core.starred_sql import starred
 
 
 class Piece(NamedTuple):
@@ -31,8 +32,11 @@ class FilledText(str):
     pieces: Sequence[Piece]
 
     @classmethod
-    def of(cls, written: str, variables: Mapping[str, str]) -> Self:
-        """Fill in the variables that have a value; quotes in a value do not end a text."""
+    def of(cls, written: str, variables: Mapping[str, str], known: Known = lambda _: False) -> Self:
+        """Fill in the variables that have a value; quotes in a value do not end a text.
+
+        ``known``: the options whose values are shown.
+        """
         parts: list[str] = []
         pieces: list[Piece] = []
         length = last = 0
@@ -46,7 +50,7 @@ class FilledText(str):
             parts += [before, value]
             length, last = length + len(value), match.end()
         filled = cls("".join([*parts, written[last:]]))
-        filled.written, filled.shown, filled.pieces = written, starred(written), pieces
+        filled.written, filled.shown, filled.pieces = written, starred(written, known), pieces
         return filled
 
     def missing(self) -> list[tuple[str, int, int]]:

@@ -9,7 +9,7 @@ from typing import Final
 from rowtime.core.errors import Place, Refused, refuse
 from rowtime.core.secrets import shown
 from rowtime.operators.sinks.sink import Sink
-from rowtime.plan.formats import written_problems
+from rowtime.plan.formats import is_known, written_problems
 from rowtime.plan.formats.files import DIRECTORIES, PARTITIONS
 from rowtime.plan.formats.kafka_transactions import TRANSACTIONS, client_settings
 from rowtime.plan.formats.lake import FILES, INTERVAL, LAKES, micros_of
@@ -43,7 +43,7 @@ class TableOptions:
         driver = options.get("driver") or driver_of(url)
         if not driver:
             hint = "Name its class: OPTIONS (driver '…')."
-            raise refuse("R504", f"the driver of {shown('url', url)} is not known", hint)
+            raise refuse("R504", f"the driver of {shown('url', url, is_known)} is not known", hint)
         given = {name: value for name, value in named.items() if name.lower() not in _OURS}
         return cls(url, table, key, mode, driver, given)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from rowtime.core.errors import Place, Problem, Refused, refuse
+from rowtime.core.secrets import is_secret
 from rowtime.plan.formats import jdbc, registry
 from rowtime.plan.formats.contract import Format, Option, anything, as_table, options_of, taking, unused, whole
 from rowtime.plan.formats.files import (
@@ -23,7 +24,8 @@ from rowtime.plan.formats.files import (
 )
 from rowtime.plan.formats.foreign import column_problems
 from rowtime.plan.formats.kafka import KAFKA
-from rowtime.plan.formats.lake import DELTA, ICEBERG, LAKES, STATIC, place_problems
+from rowtime.plan.formats.kafka_clients import SETTINGS
+from rowtime.plan.formats.lake import CATALOG, DELTA, ICEBERG, LAKES, STATIC, place_problems
 from rowtime.plan.formats.types import no_partitions
 from rowtime.sql.statements import CreateStream, CreateTable, OptionPlace
 
@@ -63,6 +65,18 @@ _EXACT: Final = frozenset({"path", "rowtime.column", "ordered", "ends"})
 """Options that are looked up by their exact names, so they keep this spelling."""
 
 Given = tuple[tuple[str, str], ...]
+
+
+_NAMES: Final = frozenset(
+    {name for form in (*FORMATS.values(), *TABLES.values(), jdbc.OTHER_DRIVERS) for name in form.options}
+    | {f"kafka.{name}" for name in SETTINGS}
+    | {f"{CATALOG}{name}" for name in ("type", "uri", "warehouse", "py-io-impl", "s3.endpoint", "s3.region", "prefix")}
+)
+
+
+def is_known(option: str) -> bool:
+    """Return True for an option of a format that holds no secret: people are shown the values of these alone."""
+    return option.lower() in _NAMES and not is_secret(option)
 
 
 def written_problems(kind: str, given: Given, place: Place) -> list[Problem]:

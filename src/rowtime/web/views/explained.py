@@ -9,12 +9,14 @@ from typing import Any, Final
 from rowtime.client.home import Home
 from rowtime.core.clock import NOBODY
 from rowtime.core.errors import RowtimeError
-from rowtime.core.secrets import variables_in
+from rowtime.core.secrets import shown, variables_in
+from rowtime.core.starred_sql import starred
 from rowtime.core.time import to_text
 from rowtime.expr.proof import lines_of
 from rowtime.plan.bind.pump_edge import pump_name
 from rowtime.plan.bind.python_code import PythonCode
 from rowtime.plan.explain import explain
+from rowtime.plan.formats import is_known
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.stored import StoredOperator, StoredPlan
 from rowtime.plan.streams_as import pump_of
@@ -72,7 +74,8 @@ class Explained:
     def script(self, name: str) -> list[Line]:
         """The script with the statement that the operator comes from."""
         first, last = _statement(self._plan.sql, name)
-        return [Line(n, text, first <= n <= last) for n, text in enumerate(self._plan.sql.splitlines(), 1)]
+        lines = starred(self._plan.sql, is_known).splitlines()
+        return [Line(n, text, first <= n <= last) for n, text in enumerate(lines, 1)]
 
 
 def writers(name: str, entry: Entry) -> tuple[list[Writer], int]:
@@ -121,9 +124,19 @@ def _order(order: str) -> str:
 def _of_stored(operator: StoredOperator) -> list[tuple[str, Sequence[str]]]:
     """Return what the checkpoint alone has."""
     answers = operator.answers
-    fields = [f"{name} {value}" for name, value in operator.fields.items() if value not in (None, False, [], "", 0)]
+    fields = [f"{name} {_safe(value)}" for name, value in operator.fields.items() if value not in _NOTHING]
     promise = [text for text in (answers.promise, answers.reason) if text]
     return [(term, lines) for term, lines in (("With", fields), ("Promises", promise)) if lines]
+
+
+_NOTHING: Final[tuple[Any, ...]] = (None, False, [], "", 0)
+
+
+def _safe(value: Any) -> Any:
+    """Return a stored value as people see it: pairs of texts are options."""
+    if isinstance(value, list) and len(value) == 2 and all(isinstance(part, str) for part in value):  # noqa: PLR2004
+        return [value[0], shown(value[0], value[1], is_known)]
+    return [*map(_safe, value)] if isinstance(value, list) else value
 
 
 def _statement(sql: str, name: str) -> tuple[int, int]:
