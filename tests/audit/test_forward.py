@@ -88,6 +88,31 @@ def test_tracing_up_is_the_inverse_of_tracing_down(spark: SparkSession, place: P
 def test_a_row_that_was_refused_goes_no_further_than_its_gate(spark: SparkSession, place: Path) -> None:
     found = forward(pipeline(spark, place), place / "check", "clicks", f"t = TIMESTAMP '{at(5)}'")
     assert {item.operator for item in found if item.kind == "row"} <= {"clicks", "sorted.select"}
+    (refused,) = (item for item in found if item.kind == "refused")
+    assert (refused.operator, refused.tick, refused.columns["reason"]) == ("sorted", 1, "LATE")
+    assert to_text(refused.at) == f"{at(5)}"
+    assert "refused  2024-01-01 00:00:05  reason=LATE  refused_by=2024-01-01 00:01:10" in str(found)
+
+
+def test_a_row_that_the_stream_itself_refused_is_shown_with_the_reason(spark: SparkSession, tmp_path: Path) -> None:
+    made = rt.Pipeline(spark, home=tmp_path / "home").sql(
+        "CREATE STREAM s (n INT, d INT); CREATE STREAM o (q INT) USING memory; "
+        "CREATE PUMP p AS INSERT INTO o SELECT STREAM 100 DIV d AS q FROM s;"
+    )
+    for stream in made.compile().defines:
+        made.home.define(stream.name, stream.as_json())
+    with rt.writer("s", home=tmp_path / "home") as log:
+        log.insert([{"n": n, "d": d, "rowtime": at(t)} for n, d, t in ((1, 5, 10), (2, 0, 20), (3, 4, 30), (4, 1, 15))])
+    made.run_available(tmp_path / "check")
+    found = forward(made, tmp_path / "check", "s", "n = 4")
+    assert [(item.operator, item.kind, item.columns["reason"]) for item in found] == [("s", "refused", "OUT_OF_ORDER")]
+    assert "s (stream)" in str(found) or "s (gate)" in str(found)
+    by_query = forward(made, tmp_path / "check", "s", "n = 2")
+    (refused,) = (item for item in by_query if item.kind == "refused")
+    assert (refused.operator, refused.columns["reason"]) == ("p", "MALFORMED")
+    assert not [item for item in forward(made, tmp_path / "check", "s", "n = 3") if item.kind == "refused"]
+    with pytest.raises(Refused, match="R409 s has no row where n = 9"):
+        forward(made, tmp_path / "check", "s", "n = 9")
 
 
 @pytest.mark.slow

@@ -150,7 +150,7 @@ def test_a_line_says_what_waits_without_output() -> None:
         lines.show(seen(figures, now, WAIT))
     waiting = [line for line in file.getvalue().splitlines() if line.startswith("waiting")]
     assert waiting == [f"waiting  {WAIT}"] * 2
-    assert "waits for writer main of clicks; type rowtime bound clicks '<time>'" in waiting[0]
+    assert "waits for writer 'main' of clicks; type rowtime bound clicks '<time>'" in waiting[0]
 
 
 def test_a_failing_tick_is_reported_each_time_and_forgotten_once_it_succeeds() -> None:

@@ -149,6 +149,7 @@ def test_what_the_source_says_is_checked(ran: Ran, tmp_path: Path, definition: s
         (problem,) = rt.check(f"CREATE FUNCTION {definition}", imports=imports)
         assert problem.code == "R141"
         assert says in problem.message
+        assert "python_source" not in problem.message
         assert imports or ran() == []
 
 

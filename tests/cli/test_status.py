@@ -64,7 +64,7 @@ def test_status_shows_everything_in_a_journal_entry(rowtime: Callable[..., Resul
         "outputs",
         "  query.result: 7 rows, up to 2024-01-01 00:02:00",
     ]
-    assert "waits for writer slow of clicks" in lines[12]
+    assert "waits for writer 'slow' of clicks" in lines[12]
 
 
 def test_if_an_entry_is_damaged_the_one_before_it_is_shown(
@@ -184,3 +184,27 @@ def test_status_imports_no_spark(process: Callable[..., Any], checkpoint: Checkp
     code = "import sys; from rowtime.cli.status import status_of; from pathlib import Path\n"
     code += "status_of(Path(sys.argv[1])); sys.exit('pyspark' in sys.modules)"
     assert process(code, str(checkpoint.folder)).returncode == 0, sys.executable
+
+
+@pytest.mark.parametrize(
+    ("using", "said"),
+    [
+        ("csv OPTIONS (path '/in')", "r: clock 2024-01-01 00:01:30 (when its newest file was changed, not a time"),
+        ("csv OPTIONS (path '/in', rowtime.column 't')", "r: clock 2024-01-01 00:01:30\n"),
+        ("kafka OPTIONS (kafka.bootstrap.servers 'h:1', subscribe 'r')", "(the timestamps of its records, not a time"),
+    ],
+    ids=["files", "a column", "records"],
+)
+def test_whose_time_a_clock_is(rowtime: Callable[..., Result], tmp_path: Path, using: str, said: str) -> None:
+    script = f"CREATE STREAM r (t TIMESTAMP, n INT) USING {using};\n"
+    script += "SELECT STREAM COUNT(*) AS c FROM r GROUP BY FLOOR(r.ROWTIME TO MINUTE);"
+    made = Checkpoint(tmp_path / "checkpoint")
+    made.folder.mkdir()
+    made.bind(compile_script(script).described())
+    clocks = {"r": {"files": AT}, "query.group": {"": AT}, "query.result": {"": AT}}
+    sources = {"r": {"offsets": {"files": 8}, "state": {}, "away": {}}}
+    made.journal.commit(0, {**ENTRY, "totals": {}, "clocks": clocks, "sources": sources})
+    text = rowtime("status", "checkpoint").stdout
+    assert said in text
+    waits = "waits for the next file of r, in /in; it may have earlier rows: add a file with a later row"
+    assert (waits in text) == using.startswith("csv")

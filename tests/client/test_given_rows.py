@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import re
 from decimal import Decimal
 from pathlib import Path
@@ -135,3 +136,24 @@ def test_the_hint_works(home: Home) -> None:
         writer.insert('{"k": "b"}')
         writer.insert(pl.DataFrame({"k": ["c"]}))
     assert [row["k"] for row in stored(home)] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("depth", [500, 995, 2_000, 100_000])
+def test_deeply_nested_json_is_refused_with_its_line(home: Home, depth: int) -> None:
+    line = f'{{"k": {"[" * depth}1{"]" * depth}}}'
+    with rt.writer("s", home=home) as log, pytest.raises(Refused, match="R206") as refused:
+        log.insert(f'{{"k": "a"}}\n{line}')
+    assert depth == 500 or "line 2 of the text has more arrays" in str(refused.value)
+    deep: Any = 1
+    for _ in range(depth):
+        deep = [deep]
+    with rt.writer("s", home=home) as log, pytest.raises(Refused, match="R206"):
+        log.insert([{"k": deep}])
+    assert not scan(home.log_path("s"), {})
+
+
+def test_a_nested_part_is_sent_as_a_text(home: Home) -> None:
+    nested = f"{'[' * 2_000}1{']' * 2_000}"
+    with rt.writer("s", home=home) as log:
+        log.insert(json.dumps({"k": nested}))
+    assert stored(home)[0]["k"] == nested

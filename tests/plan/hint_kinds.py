@@ -18,6 +18,8 @@ FOLLOWED: dict[str, str] = {
     "Give the text the collation UTF8_BINARY.": "tests/runtime/test_match_recognize.py::test_text_with_a_collation_is_refused_at_the_start",
     # Python modules that a script names.
     "Let it run …: --import, or imports=True in Python.": "tests/cli/test_no_code_runs.py::test_an_import_is_possible_if_it_is_asked_for",
+    # Rows of JSON.
+    "Leave the nested part out, or send it as a text.": "tests/client/test_given_rows.py::test_a_nested_part_is_sent_as_a_text",
     # Sub-queries.
     "Choose one of them with SELECT MAX(…), or with a condition that only one row satisfies.": "tests/runtime/test_sub_queries.py::test_several_rows_are_not_one_value",
     "Exclude such rows: … AND v <> 0, or use TRY_CAST(v AS INT).": "tests/runtime/test_sub_queries.py::test_a_sub_query_that_cannot_be_computed_ends_the_first_start",
@@ -236,6 +238,10 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "it needs another installation, which no test changes": (
         "Install it with rowtime: pip install 'rowtime[stores]'.",
         "Set HOME or XDG_CACHE_HOME.",
+        "Give this process more memory (the limit of its container or service, or `ulimit -v`), or end other processes. Spark's driver asks for 1g: another size is `--conf spark.driver.memory=512m`.",
+        "Give Spark's driver more: `--conf spark.driver.memory=1g`.",
+        "Java's own messages are above. Check the settings that it was given (--conf, spark-defaults.conf, PYSPARK_SUBMIT_ARGS, JAVA_TOOL_OPTIONS), and try `rowtime doctor`.",
+        "Set SPARK_LOCAL_IP to an address of this machine, for example SPARK_LOCAL_IP=127.0.0.1, and check `spark.driver.host`, `spark.driver.bindAddress` and `spark.driver.port`; or add the host's name to /etc/hosts.",
         "Start the session with a file system for it… (spark.jars or spark.jars.packages).",
         "Install a JDK or JRE … or newer: on Debian or Ubuntu `sudo apt-get install openjdk-…-jre-headless`, on macOS `brew install openjdk@…`, with conda `conda install openjdk=…`. If it is installed already, set JAVA_HOME to its folder.",
         "Install Maven (mvn) and let it reach a repository that has them, or give Spark the jars yourself: spark.jars with their paths, or spark.jars.packages with the coordinates. A connector is published some time after its Spark: pip install 'rowtime[kafka]' takes a Spark that has one.",

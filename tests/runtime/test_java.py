@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JError
 
 import rowtime as rt
 from rowtime.runtime import java
@@ -77,6 +78,49 @@ def test_a_java_of_the_usual_places_is_used_without_one_on_the_path(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(java, "PLACES", (f"{tmp_path}/*/bin/java",))
-    with pytest.raises(Exception, match="JAVA_GATEWAY_EXITED"):  # it cannot run Spark
+    with pytest.raises(rt.Failure, match=r"R510 Spark did not start: .* is Java 17, and ended before it answered"):
         new_spark()
     assert os.environ["JAVA_HOME"] == str(tmp_path / "jdk-17")
+
+
+NO_MEMORY = "There is insufficient memory for the Java Runtime Environment to continue."
+
+
+@pytest.mark.usefixtures("no_session")
+@pytest.mark.parametrize("needs", ["-version", "-Xmx1g"], ids=["always", "for the driver"])
+def test_too_little_memory_is_not_a_missing_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, needs: str) -> None:
+    fake_java(tmp_path, "17")
+    says = f"case \"$*\" in *{needs}*) echo '# {NO_MEMORY}'; exit 1;; esac\n"
+    command = tmp_path / "bin" / "java"
+    command.write_text(command.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{says}"))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(rt.Failure) as failure:
+        new_spark()
+    (problem,) = failure.value.problems
+    assert problem.code == "R510"
+    assert problem.message == f"Spark did not start, because Java has too little memory: {NO_MEMORY}"
+    assert "ulimit -v" in problem.hint
+    assert "JDK" not in problem.hint
+
+
+@pytest.mark.parametrize(
+    ("said", "message", "hint"),
+    [
+        (
+            "java.lang.IllegalArgumentException: System memory 66060 must be at least 471859200. Please",
+            "too small",
+            "=",
+        ),
+        ("java.lang.OutOfMemoryError: unable to create native thread\n at x", "too little memory", "ulimit"),
+        ("java.net.BindException: Cannot assign requested address: Service 'x'", "an address", "SPARK_LOCAL_IP"),
+        ("java.net.UnknownHostException: odd: odd: Name or service not known", "an address", "/etc/hosts"),
+    ],
+)
+def test_the_cause_that_spark_names_has_its_own_hint(said: str, message: str, hint: str) -> None:
+    with pytest.raises(rt.Failure) as failure, java.available():
+        raise Py4JError(f"An error occurred while calling None.x.\n: {said}")
+    (problem,) = failure.value.problems
+    assert (problem.code, message in problem.message, hint in problem.hint) == ("R510", True, True)
+    assert "JDK" not in problem.hint
+    with pytest.raises(Py4JError), java.available():
+        raise Py4JError("another error")

@@ -52,7 +52,7 @@ def test_since_is_when_the_bound_stopped_moving(spark: SparkSession, tmp_path: P
     assert first.since == again.since > "2024"
     later = run(spark, tmp_path, sql, 5)
     assert later.since > again.since
-    assert f"at 2024-01-01 10:04:30 since {later.since}: waits for writer phone of s;" in str(later)
+    assert f"at 2024-01-01 10:04:30 since {later.since}: waits for writer 'phone' of s;" in str(later)
     (shown,) = status_of(tmp_path / "check")["waiting"]
     assert shown["since"] == later.since
 

@@ -33,7 +33,7 @@ def page_of(client: TestClient, name: str = "factory") -> str:
 def test_waiting_rows_are_shown_with_the_writer_they_wait_for(console: Console) -> None:
     text = page_of(console())
     assert "per_minute.group" in text
-    assert "writer door-00002 of doors" in text
+    assert "writer 'door-00002' of doors" in text
     assert "It may send earlier rows." in text
 
 

@@ -14,12 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 
 from rowtime.audit.detailed import detailed
+from rowtime.audit.refused_rows import refused_of, refused_where
 from rowtime.audit.replay import replay
 from rowtime.audit.taps import Taps, at_places, first_in_order
 from rowtime.audit.trace import Tracing, recorded_by_tick
@@ -28,6 +29,7 @@ from rowtime.audit.traced import MOST, Trace, Traced
 from rowtime.core.columns import ABOVE_ROW, ABOVE_TICK, ASKED_FROM, ASKED_UPTO, ROWTIME, STOP, TRACE_ROW, TRACE_TICK
 from rowtime.core.errors import refuse
 from rowtime.core.stores import ObjectPlace, place_of
+from rowtime.frames.queries import Uncomputed
 from rowtime.operators.contract import Operator, quoted
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.lifetimes import BEGINS
@@ -40,6 +42,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from rowtime.api.pipeline import Pipeline
+
+
+GATE: Final = "gate"
+"""The kind of a gate that is no operator, in a trace."""
 
 
 def forward(pipeline: Pipeline, checkpoint: str | Path | ObjectPlace, stream: str, where: str) -> Trace:
@@ -59,8 +65,9 @@ def forward(pipeline: Pipeline, checkpoint: str | Path | ObjectPlace, stream: st
         try:
             for part in engine.run(parts):
                 taps.ticks.append(part.until["tick"])
-            following = Following(engine.program, taps)
-            return with_edges(following.follow(stream.lower(), where), engine.program, following.tracing)
+            following = Following(engine.program, taps, place)
+            upward = with_edges(following.follow(stream.lower(), where), engine.program, following.tracing)
+            return replace(upward, items=(*upward.items, *following.refused))
         finally:
             engine.stop()
 
@@ -71,15 +78,19 @@ def _kept_in_memory(program: Program) -> Program:
 
 
 class Following:
-    """Follows a row of a stream up the edges of ``taps``."""
+    """Follows a row of a stream up the edges of ``taps``; ``refused`` says which gates refused it, and why."""
 
-    def __init__(self, program: Program, taps: Taps) -> None:
-        self._program, self._taps = program, taps
+    def __init__(self, program: Program, taps: Taps, place: Checkpoint) -> None:
+        self._program, self._taps, self._place = program, taps, place
+        self.refused: list[Traced] = []
         self.tracing = Tracing(program, program.sinks[0], taps)
 
     def follow(self, stream: str, where: str) -> Trace:
         """Return the rows to which the chosen one may have contributed, operator by operator."""
         chosen = self._chosen(stream, where)
+        if chosen is None:
+            return Trace(stream, 0, (), {item.operator: GATE for item in self.refused})
+        self.refused += refused_of(self._place, self._program, stream, chosen)
         reached = self.tracing.reached
         reached[stream] = chosen
         items: list[Traced] = []
@@ -93,26 +104,32 @@ class Following:
             plain = plain_rows(reached[node.name])
             last = max(row[TRACE_TICK] for row in plain)
             items += [*self.tracing.items(node, plain), *self.tracing.bound(node, last)]
-        kinds = {node.name: node.kind for node in self._program.operators}
+        kinds = {item.operator: GATE for item in self.refused}
+        kinds |= {node.name: node.kind for node in self._program.operators}
         return Trace(stream, 0, tuple(items), kinds, tuple(cut))
 
-    def _chosen(self, stream: str, where: str) -> pa.Table:
+    def _chosen(self, stream: str, where: str) -> pa.Table | None:
+        """Return the rows of the stream that match; ``None`` if its own gate refused those that do."""
         rows = self._rows(stream)
-        if rows is None:
-            raise refuse("R409", f"{stream} has no rows", "Choose another stream.")
         try:
-            times = [f"{ROWTIME} AS rowtime"] if "rowtime" not in rows.columns else []
-            fits = first_in_order(rows.selectExpr("*", *times).where(where), [TRACE_TICK, TRACE_ROW])
-            table = collected(fits.select(*map(quoted, rows.columns)))
+            if rows is not None:
+                times = [f"{ROWTIME} AS rowtime"] if "rowtime" not in rows.columns else []
+                fits = first_in_order(rows.selectExpr("*", *times).where(where), [TRACE_TICK, TRACE_ROW])
+                table = collected(fits.select(*map(quoted, rows.columns)))
+                if table.num_rows:
+                    return table
+            self.refused += refused_where(self._taps.spark, self._place, self._program, stream, where)
         except AnalysisException as wrong:
             message = words_of(wrong).split(" Did you mean", 1)[0]  # of hidden columns
-            names = [name for name in rows.columns if not name.startswith("__")]
+            names = [] if rows is None else [name for name in rows.columns if not name.startswith("__")]
             raise refuse(
                 "R409", f"no row can be found with this condition: {message}", f"There are {', '.join(names)}."
             ) from None
-        if not table.num_rows:
+        if rows is None and not self.refused:
+            raise refuse("R409", f"{stream} has no rows", "Choose another stream.")
+        if not self.refused:
             raise refuse("R409", f"{stream} has no row where {where}", "Write a condition over its columns.")
-        return table
+        return None
 
     def _above(self, node: Operator, reached: dict[str, pa.Table]) -> pa.Table | None:
         """Return the rows of an operator to which the rows reached below may have contributed."""
@@ -122,11 +139,16 @@ class Following:
         below = [n for n, child in enumerate(node.inputs) if child.name in reached]
         if rows is None or not below:
             return None
-        parts = [*self._places(node, below, rows, reached)]
-        if not parts:
-            return None
-        places = reduce(lambda one, other: one.unionByName(other), parts).distinct()
-        return collected(at_places(rows, places).select(*map(quoted, rows.columns)))
+        try:
+            parts = [*self._places(node, below, rows, reached)]
+            if not parts:
+                return None
+            places = reduce(lambda one, other: one.unionByName(other), parts).distinct()
+            return collected(at_places(rows, places).select(*map(quoted, rows.columns)))
+        except (Uncomputed, PySparkException):
+            if not self.refused:
+                raise
+            return None  # the row is refused because it cannot be computed
 
     def _places(
         self, node: Operator, below: Sequence[int], rows: DataFrame, reached: dict[str, pa.Table]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -20,11 +20,22 @@ from rowtime.core.errors import refuse
 from rowtime.core.stores import place_of
 from rowtime.core.time import BEGINNING, SECOND, to_text, wall_clock
 from rowtime.observe.pump_states import pump_lines, pumps_of
+from rowtime.operators.streams.arrival_times import is_timed_by_arrival
+from rowtime.plan.formats.files import DIRECTORIES
+from rowtime.plan.formats.lake import LAKES
 from rowtime.plan.lateness import late_rows
+from rowtime.plan.stored import StoredPlan
 from rowtime.plan.waiting import waiting
 from rowtime.state.costs import left_in
 from rowtime.web.records import Records
 from rowtime.web.words import amount
+
+_ARRIVALS: Final = {
+    **dict.fromkeys(DIRECTORIES, "when its newest file was changed"),
+    "kafka": "the timestamps of its records",
+    **dict.fromkeys(LAKES, "when its newest version was committed"),
+}
+"""What the clock of a stream says whose rowtimes its source records."""
 
 OnlyWaiting = Annotated[bool, typer.Option("--waiting", help="Show only what is held, and what it waits for.")]
 
@@ -73,7 +84,7 @@ def status_of(folder: str | Path) -> dict[str, Any]:
         "tick": entry["tick"],
         "at": to_text(entry["at"]),
         "age_seconds": max(0, now - entry["at"]) / SECOND,
-        "streams": [_stream(name, entry) for name in plan.of_kind("stream")],
+        "streams": [_stream(name, entry, plan) for name in plan.of_kind("stream")],
         "ledger": entry["totals"],
         "late": [late.as_json() for late in late_rows(plan, entry)],
         "held": {key: rows for key, rows in entry.get("held", {}).items() if rows},
@@ -82,7 +93,7 @@ def status_of(folder: str | Path) -> dict[str, Any]:
     }
 
 
-def _stream(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+def _stream(name: str, entry: Mapping[str, Any], plan: StoredPlan) -> dict[str, Any]:
     clocks = entry["clocks"].get(name, {})
     notes = entry["sources"].get(name, {"offsets": {}, "away": {}})
     writers = [
@@ -95,6 +106,8 @@ def _stream(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         for writer, offset in sorted(notes["offsets"].items())
     ]
     stream: dict[str, Any] = {"stream": name, "clock": to_text(least(clocks.values())), "writers": writers}
+    if plan.structured and is_timed_by_arrival(plan.operators[name].fields["source"]):
+        stream["clock_of"] = _ARRIVALS.get(plan.formats[name], "the arrival of rows")
     if left := left_in(entry).get(name):
         stream["left"] = left._asdict()
     state = notes.get("state", {})
@@ -151,7 +164,8 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
 def _stream_lines(stream: Mapping[str, Any]) -> Iterator[str]:
     left = stream.get("left", {"amount": 0})
     more = f", {amount(left['amount'], left['unit'])} left to read" if left["amount"] else ""
-    yield f"{stream['stream']}: clock {stream['clock']}{more}"
+    whose = f" ({stream['clock_of']}, not a time in the rows)" if "clock_of" in stream else ""
+    yield f"{stream['stream']}: clock {stream['clock']}{whose}{more}"
     for writer in stream["writers"]:
         clock = f"clock {writer['clock']}" if writer["clock"] else "no clock"
         aside = f", set aside: {writer['set_aside']}" if writer["set_aside"] else ""

@@ -90,6 +90,9 @@ def row_of(line: str, number: int, source: str, *, exact: bool) -> Mapping[str, 
         row = json.loads(line, parse_float=Decimal if exact else float)
     except ValueError as error:
         raise refuse("R206", f"line {number} of {source} is not JSON: {error}") from None
+    except RecursionError:
+        what = f"line {number} of {source} has more arrays and objects in each other than can be read"
+        raise refuse("R206", what, "Leave the nested part out, or send it as a text.") from None
     if not isinstance(row, dict):
         raise refuse("R206", f"line {number} of {source} is not a JSON object")
     return row

@@ -178,7 +178,10 @@ def _first_unfit(values: Values, convert: Converter) -> int:
 
 
 def _shown(value: object) -> str:
-    text = repr(value.as_py() if isinstance(value, pa.Scalar) else value)
+    try:
+        text = repr(value.as_py() if isinstance(value, pa.Scalar) else value)
+    except RecursionError:
+        return "a value with too many arrays and objects in each other"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 

@@ -45,12 +45,12 @@ def load(folder: str, module: str, name: str) -> Any:
 
 def described_error(error: BaseException) -> str:
     """Return the type and the message of an error of a user's module, and the line where it was raised."""
-    said = f"{type(error).__name__}: {error}"
+    text = f"{type(error).__name__}: {error}"
     if isinstance(error, SyntaxError | LeftError):  # they say where
-        return str(error) if isinstance(error, LeftError) else said
+        return str(error) if isinstance(error, LeftError) else text
     frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
     users = [frame for frame in frames if frame.filename not in _OURS]
-    return f"{said} (line {users[-1].lineno} of {users[-1].filename})" if users else said
+    return f"{text} (line {users[-1].lineno} of {users[-1].filename})" if users else text
 
 
 _OURS = frozenset({__file__, import_module.__code__.co_filename})

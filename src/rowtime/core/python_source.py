@@ -77,10 +77,10 @@ def _described(folder: str, module: str, name: str, seen: frozenset[tuple[str, s
         raise AttributeError(f"module {module!r} has no attribute {first!r}")
     node = scope.only(first)
     if isinstance(node, ast.ImportFrom):
-        origin, there = _origin(module, source, node, name)
+        origin, origin_name = _origin(module, source, node, name)
         with suppress(ImportError, AttributeError, SyntaxError):  # it may be a module, or come from an import hook
-            if origin and (origin, there) not in seen:
-                return _described(folder, origin, there, seen | {(module, name)})
+            if origin and (origin, origin_name) not in seen:
+                return _described(folder, origin, origin_name, seen | {(module, name)})
         return UNKNOWN
     for part in rest:
         node = _member(node, part)
@@ -102,12 +102,12 @@ def _of_imported(module: str, name: str) -> Described:
 
 
 def _origin(module: str, source: Source, node: ast.ImportFrom, name: str) -> tuple[str, str]:
-    """Return from which module a name is imported, and its name there."""
+    """Return from which module a name is imported, and its name in that one."""
     first, _, rest = name.partition(".")
-    there = next(alias.name for alias in node.names if (alias.asname or alias.name) == first)
+    origin_name = next(alias.name for alias in node.names if (alias.asname or alias.name) == first)
     around = module.split(".")
     above = around[: len(around) - node.level + source.package] if node.level else []
-    return ".".join(filter(None, [*above, node.module])), f"{there}.{rest}" if rest else there
+    return ".".join(filter(None, [*above, node.module])), f"{origin_name}.{rest}" if rest else origin_name
 
 
 class _Scope:
@@ -194,11 +194,11 @@ def _is_name(node: ast.AST | None) -> bool:
 
 def _of_class(node: ast.ClassDef) -> Described:
     scope, plain = _Scope(node), _is_plain(node)
-    made = scope.only("__init__") if "__init__" in scope.bound else None
+    init = scope.only("__init__") if "__init__" in scope.bound else None
     parameters = None
     if not node.decorator_list and not node.keywords and "__new__" not in scope.bound:
-        if isinstance(made, ast.FunctionDef) and not made.decorator_list:
-            parameters = _signature(made.args, skipped=1)
+        if isinstance(init, ast.FunctionDef) and not init.decorator_list:
+            parameters = _signature(init.args, skipped=1)
         elif plain and not node.bases and "__init__" not in scope.bound:
             parameters = Signature()
     return Described(parameters, frozenset(scope.bound) if plain and not scope.open else None)

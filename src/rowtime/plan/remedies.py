@@ -9,6 +9,7 @@ from typing import Final
 from rowtime.core.clock import NOBODY
 from rowtime.plan.bind.ledger import LEDGER
 from rowtime.plan.finite import is_finite
+from rowtime.plan.formats.files import DIRECTORIES
 
 TIME: Final = "<time>"
 """Placeholder in a command for a time that the user has to give."""
@@ -80,8 +81,12 @@ class Remedy:
             return Advice(
                 f"every writer of {self.stream} has left, and another one may join", (Way(f"send it {self._row}"), *end)
             )
+        others = self._others() if stalled else ()
+        if self.format in DIRECTORIES:
+            why = "no file has a row that counts yet" if self.silent else "it may have earlier rows"
+            return Advice(why, (Way(f"add a file with {self._row}"), *others))
         why = f"{self._who} has sent nothing that counts yet" if self.silent else f"{self._who} may send earlier rows"
-        return Advice(why, (Way(f"send it {self._row}"), *(self._others() if stalled else ())))
+        return Advice(why, (Way(f"send it {self._row}"), *others))
 
     @property
     def _who(self) -> str:

@@ -16,6 +16,7 @@ from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, SECOND, to
 from rowtime.operators.contract import Operator
 from rowtime.operators.streams.quarantine import HELD
 from rowtime.plan.bind.event_time import MANUAL, settable
+from rowtime.plan.formats.files import DIRECTORIES
 from rowtime.plan.holders import beneath, holder, slowest_of
 from rowtime.plan.poisoned import Poisoned, poisoned
 from rowtime.plan.remedies import CHECKPOINT, TIME, Advice, Remedy, Way, or_end
@@ -41,14 +42,24 @@ class Wait:
     release: str
     since: str = ""
     stalled: bool = False
+    folder: str = ""
+    """Where the files of a stream are that waits for another file."""
     ways: tuple[Way, ...] = field(default=(), compare=False)
     """The remedies in ``release``, one by one."""
 
     def __str__(self) -> str:
         what = ("partial result" if CLASSES[self.kind].holds_results else "row") + ("s" if self.held != 1 else "")
-        who = f"writer {self.writer} of {self.stream}" if self.writer else self.stream
         since = f" since {self.since}" if self.since else ""
-        return f"{self.operator} holds {self.held:,} {what} at {self.bound}{since}: waits for {who}; {self.release}"
+        return (
+            f"{self.operator} holds {self.held:,} {what} at {self.bound}{since}: waits for {self.who}; {self.release}"
+        )
+
+    @property
+    def who(self) -> str:
+        """Say who holds it, in words."""
+        if self.folder:
+            return f"the next file of {self.stream}, in {self.folder}"
+        return f"writer '{self.writer}' of {self.stream}" if self.writer else self.stream
 
     def as_json(self) -> dict[str, Any]:
         """Return the finding as plain values."""
@@ -114,7 +125,15 @@ def _wait(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, befo
     times, release = (since, stalled), str(advice)
     if holding := operator.answers.holding(operator.fields, entry.get("control", {}).get(name, {})):
         release = f"{holding}; {release}"
-    return Wait(name, operator.kind, rows, to_text(bound), stream, writer, release, *times, advice.ways)
+    folder = _folder(plan, stream) if writer else ""
+    return Wait(name, operator.kind, rows, to_text(bound), stream, writer, release, *times, folder, advice.ways)
+
+
+def _folder(plan: StoredPlan, stream: str) -> str:
+    """Return where the files of a stream are; empty for one that does not read files, and for plans of old versions."""
+    if plan.formats.get(stream) not in DIRECTORIES or not plan.structured:
+        return ""
+    return next((value for name, value in plan.operators[stream].fields["source"][1] if name.lower() == "path"), "")
 
 
 def _panes(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, *, stalled: bool) -> Wait | None:
@@ -129,7 +148,9 @@ def _panes(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, *, 
     since = to_text(entry["since"][name][1]) if name in entry.get("since", {}) else ""
     advice = _release_of(plan, event, stream, stalled=stalled)
     times = (since, stalled)
-    return Wait(name, plan.operators[name].kind, rows, to_text(bound), stream, "", str(advice), *times, advice.ways)
+    return Wait(
+        name, plan.operators[name].kind, rows, to_text(bound), stream, "", str(advice), *times, ways=advice.ways
+    )
 
 
 def _slowest_region(plan: StoredPlan, control: Mapping[str, Any], event: str) -> str:

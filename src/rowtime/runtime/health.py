@@ -99,7 +99,10 @@ def _java() -> Finding:
         command, place = str(home / "bin" / "java"), ", not on the PATH"
     if command is None:
         return Finding("Java", "failed", f"no java: {java.searched_places()}", java.INSTALL)
-    number = java.version_of(command)
+    answer = java.answer_of(command)
+    number = java.version_in(answer)
+    if lacks := java.out_of_memory(answer):
+        return Finding("Java", "failed", f"{command} has too little memory: {lacks}", java.GIVE)
     if number is None:
         return Finding("Java", "failed", f"{command} prints no version", java.INSTALL)
     return Finding(

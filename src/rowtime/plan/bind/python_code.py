@@ -87,7 +87,8 @@ class PythonCode:
             elif self.stored is None:
                 known = described(*astuple(named))
         except Exception as error:
-            what = f"{statement.name.text} cannot be loaded from {named.module}: {described_error(error)}"
+            why = described_error(error) if self.imports else f"{type(error).__name__}: {error}"
+            what = f"{statement.name.text} cannot be loaded from {named.module}: {why}"
             raise refuse("R141", what, place=statement.place) from error
         if self.imports and not callable(value):
             raise refuse("R141", f"{named.module}:{named.name} is not a function", place=statement.place)

@@ -36,7 +36,7 @@ class Held:
     @property
     def who(self) -> str:
         """Return what it waits for."""
-        return f"writer {self.wait.writer} of {self.wait.stream}" if self.wait.writer else self.wait.stream
+        return self.wait.who if isinstance(self.wait, Wait) else self.wait.stream
 
     @property
     def why(self) -> str:
