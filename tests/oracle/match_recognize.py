@@ -77,6 +77,10 @@ class View:
 Expression = Callable[[View], Any]
 
 
+def no_key(_: Row) -> None:
+    """Without PARTITION BY."""
+
+
 @dataclass(frozen=True)
 class Spec:
     """The clause; ``measures`` of a whole match, or up to each of its rows if ``running``.
@@ -88,7 +92,7 @@ class Spec:
     pattern: Pattern
     define: Mapping[str, Expression]
     measures: Mapping[str, Expression]
-    key: Callable[[Row], Any] = lambda _: None
+    key: Callable[[Row], Any] = no_key
     running: frozenset[str] = frozenset()
     all_rows: bool = False
     empty: bool = True
@@ -308,7 +312,9 @@ def match_recognize(feed: Feed, spec: Spec, shown: Callable[[Any], Mapping[str, 
                 place = (at, _sort(key), one.at(start), start, row)
                 out.append((place, Row(at, {**shown(key), **values})))
     out.sort(key=lambda one: one[0])
-    rows = [row for _, row in out if promise >= END or (row.at is not None and row.at < promise)]
+    # Without keys, later starts come later in the order. With keys, one that sorts first may have a row at the promise.
+    upto = promise if spec.key is no_key else promise - 1
+    rows = [row for _, row in out if promise >= END or (row.at is not None and row.at <= upto)]
     return {"": [*rows, Bound(promise)]}
 
 

@@ -66,7 +66,7 @@ CASES: list[tuple[str, str, Follow]] = [
     (f"SELECT STREAM t AS ROWTIME FROM s ORDER BY t DESC WITHIN {MINUTE}", "R120", left_out(" DESC")),
     (f"SELECT STREAM page FROM s ORDER BY t WITHIN {MINUTE}", "R121", replaced("page", "Select (t AS ROWTIME)")),
     (f"SELECT STREAM t AS ROWTIME FROM s ORDER BY t WITHIN {MONTH}", "R122", replaced(MONTH, r"example (.*)\.")),
-    (f"SELECT STREAM COUNT(*) AS c FROM s GROUP BY t WITHIN {MINUTE}", "R128", replaced(GROUP, f"example {LAST}")),
+    (f"SELECT STREAM COUNT(*) AS c FROM s GROUP BY n WITHIN {MINUTE}", "R128", replaced(GROUP, f"example {LAST}")),
     ("SELECT STREAM page FROM s ORDER BY n", "R138", replaced("ORDER.*", r"(ORDER BY .*)\.$")),
     ("SELECT STREAM page FROM s ORDER BY t", "R138", sorted_below),
     ("SELECT STREAM page FROM s JOIN r ON s.t = r.u", "R150", replaced("page", r"Write (s\.page)")),

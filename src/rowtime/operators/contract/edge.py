@@ -99,7 +99,8 @@ class Shape:
     operators that need the order of arrival treat them as one writer's. ``event``: the event time declared below, as
     long as its column and the rows' places are passed on. ``retracts``: which events (open: without an end) may be
     retracted. ``lasts``: the least duration of an event (µs), if all events that end up to the bound plus that duration
-    have been emitted, and none is retracted.
+    have been emitted, and none is retracted. ``settled``: the order in which no later row, also one with the bound as
+    its rowtime, goes before rows that have come.
     """
 
     columns: tuple[Column, ...]
@@ -115,6 +116,7 @@ class Shape:
     event: EventTime | None = None
     retracts: Literal["any", "open", "none"] = "any"
     lasts: int = 0
+    settled: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

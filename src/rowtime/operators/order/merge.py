@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import pyarrow.compute as pc
 
-from rowtime.core.clock import Clocks, frontier, least
+from rowtime.core.clock import NOBODY, Clocks, frontier, least
 from rowtime.core.columns import HELD_TIME, ORIGIN, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
@@ -101,6 +101,12 @@ class Merge(Unary):
         """Return True if keys order equal rowtimes: then rows at the bound itself have to wait."""
         return self.input.emits().order[:2] != (ROWTIME, WRITER)
 
+    @property
+    def _at_bound(self) -> str:
+        """Return the last writer whose rows at the bound itself are released although keys order them: none, or any."""
+        shape = self.input.emits()
+        return NOBODY if shape.settled and shape.settled == shape.order else ""
+
     def promises(self, clocks: Sequence[Clocks], control: Merged) -> Clocks:
         """Return the least of the input's clocks, as one writer's."""
         return {"": max(least(clocks[0].values()), control.clock)}
@@ -134,7 +140,7 @@ class Merge(Unary):
         delta, control = self._held(deltas[0]), tick.control(self)
         before: Frontier = (control.clock, control.writer)
         at, writer = frontier(delta.clocks)
-        after = max(before, (at, "" if self.strict else writer))
+        after = max(before, (at, self._at_bound if self.strict else writer))
         clocks = self.promises([delta.clocks], control)
         tick.remember(self, clock=after[0], writer=after[1])
         released = self._release(tick, delta, before, after)

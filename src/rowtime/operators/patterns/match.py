@@ -138,7 +138,9 @@ class Match(Unary):
         columns = (*(key.column for key in self.keys), *(slot.column for slot in self.slots), *passed)
         order = (ROWTIME, *self.sorting, MATCH_AT, MATCH_ROW)
         extra = (*self.sorting, MATCH_AT, MATCH_ROW)
-        return Shape(columns, order=order, extra=extra, placed=False, single=True)
+        # Starts are decided in their order, but those of several keys are not.
+        settled = () if self.keys else order
+        return Shape(columns, order=order, extra=extra, placed=False, single=True, settled=settled)
 
     def promises(self, clocks: Sequence[Clocks], control: MatchControl) -> Clocks:
         """Return the bound, or the least row below it that may still be emitted."""

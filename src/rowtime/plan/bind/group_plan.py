@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from rowtime.core.columns import PASSED_ROWTIME, ROWTIME, SESSION_END
 from rowtime.expr.conditions import col, columns_in
+from rowtime.expr.facts import ROWTIME_FACT, Kind
 from rowtime.expr.grids import at_end, filled, flat, is_short
 from rowtime.expr.group_end import fixed_end, group_end, unshifted
-from rowtime.operators.contract import Operator
+from rowtime.expr.monotonicity import order_of, prove
+from rowtime.operators.contract import Column, Operator
 from rowtime.operators.groups.group_by import GroupBy
 from rowtime.operators.groups.group_values import GroupByValues
 from rowtime.operators.over.value_clocks import Closer
@@ -19,7 +21,8 @@ from rowtime.operators.rows.select import Item
 from rowtime.operators.windows.session import SessionGroup
 from rowtime.plan.bind.group_distinct import distinct_rows
 from rowtime.plan.bind.group_order import GroupSort
-from rowtime.plan.bind.orders import gates_of
+from rowtime.plan.bind.orders import gates_of, over
+from rowtime.plan.bind.struct_fields import kind_of_field
 
 
 @dataclass(frozen=True)
@@ -115,3 +118,26 @@ def former(node: exp.Expr) -> exp.Expr:
         return column
 
     return node.transform(renamed)
+
+
+def time_in(key: exp.Expr, columns: Sequence[Column]) -> exp.Expr | None:
+    """Return the time that a key of GROUP BY … WITHIN rounds: the innermost part that is one, the key itself at last.
+
+    The key is a monotonic function of that time alone. ``None`` if no part is a time of the row.
+    """
+    part, facts = key.unnest(), {column.name: column.known for column in columns}
+
+    def kind(node: exp.Expr) -> Kind:
+        known = prove(node, facts).fact.kind
+        return known if known is not Kind.OTHER else kind_of_field(node, columns)
+
+    while len(inner := [inner.unnest() for inner in part.iter_expressions() if inner.find(exp.Column)]) == 1:
+        # A cast may be what makes a time of a value whose type only Spark knows.
+        times = (Kind.TIMESTAMP, Kind.DATE, *([] if isinstance(part, exp.Cast | exp.TryCast) else [Kind.OTHER]))
+        rounded = over(key, inner[0], ROWTIME)
+        if kind(inner[0]) not in times or rounded is None or not order_of(rounded, {ROWTIME: ROWTIME_FACT}).moves:
+            break
+        part = inner[0]
+    hidden = any(column.name.startswith("__") for column in key.find_all(exp.Column))  # one of several windows
+    times = (Kind.TIMESTAMP, Kind.OTHER, *([] if part == key.unnest() else [Kind.DATE]))
+    return part if part.find(exp.Column) and not hidden and kind(part) in times else None

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from rowtime.core.columns import AGGREGATE, JUDGED, KEY, PROMOTED_TIME, ROWTIME, SESSION_END, SESSION_START
+from rowtime.core.columns import AGGREGATE, JUDGED, KEY, PROMOTED_TIME, ROWTIME, SEEN, SESSION_END, SESSION_START
 from rowtime.expr.aggregates import ambiguous_order, decompose
 from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.facts import ROWTIME_FACT, Fact
-from rowtime.expr.grids import flat, on_grid
-from rowtime.expr.group_end import fixed_end, group_end, unshifted
+from rowtime.expr.grids import filled, flat, on_grid
+from rowtime.expr.group_end import fixed_end, group_end
 from rowtime.expr.many_rows import generator, has_aggregates, is_aggregate
 from rowtime.expr.monotonicity import is_constant, order_of, prove
 from rowtime.expr.order import Order
@@ -25,8 +25,8 @@ from rowtime.operators.rows.select import Item
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.group_distinct import bind_distinct
 from rowtime.plan.bind.group_order import Grouped, bind_group_sort
-from rowtime.plan.bind.group_plan import GroupPlan, WithinGroup, former
-from rowtime.plan.bind.orders import is_rowtime, micros, refuse_untimed
+from rowtime.plan.bind.group_plan import GroupPlan, WithinGroup, former, time_in
+from rowtime.plan.bind.orders import is_rowtime, micros, over, refuse_untimed
 from rowtime.plan.bind.scope import Scope, follows, marks_of, type_of
 from rowtime.plan.bind.windows import earliest
 from rowtime.sql.dialect import Rowtime
@@ -199,20 +199,16 @@ class Grouping:
 
     def _out_of_order(self, bound: exp.Expr, tolerance: exp.Expr, node: exp.Expr) -> exp.Expr:
         """Return the key over the promoted time; rows are refused once their group has closed."""
-        leaves = list(bound.find_all(exp.Column))
-        time = unshifted(bound.this)[0] if isinstance(bound.this, exp.Expr) else bound
-        if len(leaves) != 1 or not isinstance(time, exp.Column):
+        time = time_in(bound, self.scope.columns)
+        if time is None:
             hint = "For example GROUP BY FLOOR(t TO MINUTE) WITHIN INTERVAL '30' SECOND."
-            self.scope.refuse("R128", "WITHIN requires a rounded time column", node, hint)
+            self.scope.refuse("R128", "WITHIN requires a time of the row, which may be rounded", node, hint)
             return bound
-        key = bound.copy()
-        leaf = key.find(exp.Column)
-        assert leaf is not None
-        leaf.replace(col(ROWTIME))
+        key = over(bound, time, ROWTIME)
+        assert key is not None
         # A row is late if and only if mark - within has reached the end n of its group: n + within <= mark.
-        end = f"timestamp_micros({group_end(key, to_spark(bound)).text} - 1)"
-        raw: exp.Expr = parse_expression(end)
-        hidden = (Item(Column(PROMOTED_TIME), time), Item(Column(JUDGED), raw))
+        raw: exp.Expr = parse_expression(f"timestamp_micros({group_end(key, to_spark(bound)).text} - 1)")
+        hidden = (Item(Column(PROMOTED_TIME), time), Item(Column(JUDGED), filled({SEEN: time}, raw)))
         self.within = WithinGroup(hidden, micros(self.scope, tolerance))
         return key
 

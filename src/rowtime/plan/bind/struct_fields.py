@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from rowtime.expr.facts import Kind, kind_of
 from rowtime.operators.contract import Column
 from rowtime.plan.bind.stream_defs import suggestion
 from rowtime.sql.dialect import Rowtime
@@ -48,6 +49,12 @@ def missing_fields(bound: exp.Expr, columns: Sequence[Column]) -> Iterator[Missi
             field = _missing(_type_of(dot.this, declared), dot)
             if field is not None:
                 yield field
+
+
+def kind_of_field(node: exp.Expr, columns: Sequence[Column]) -> Kind:
+    """Return the kind of a field of these columns; ``OTHER`` for anything else, and if only Spark knows it."""
+    kind = _type_of(node, {c.name: c.type for c in columns if c.type}) if isinstance(node, exp.Dot) else None
+    return Kind.OTHER if kind is None else kind_of(kind.sql("spark"))
 
 
 def _missing(kind: exp.DataType | None, dot: exp.Dot) -> Missing | None:
