@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
+from rowtime.audit.number_units import unit_advice
 from rowtime.cli.figures import Figures
 from rowtime.cli.views import Lines, Outputs, Snapshot, screen
 from rowtime.core.counts import counted
@@ -124,7 +125,12 @@ class Display:
         late = (f"late: {rows}" for rows in self._late_rows())
         outputs = (f"{name}: {counted(rows, 'rows')} in all, up to {bound}" for name, rows, bound in seen.outputs)
         waits = (f"still waiting: {wait}" for wait in seen.waits)
-        return [self.figures.summary_text(seen.now), *refused, *late, *outputs, *waits]
+        return [self.figures.summary_text(seen.now), *refused, *late, *self._advice(), *outputs, *waits]
+
+    def _advice(self) -> Iterator[str]:
+        if self.query is not None and self.figures.rows_refused:
+            engine = self.query.engine
+            yield from unit_advice(engine.checkpoint, engine.plan, engine.entry)
 
 
 def _live(display: Display) -> Live:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from rowtime.audit.number_units import unit_advice
 from rowtime.cli.options import AsJson, CheckpointFolder
 from rowtime.cli.outcome import FAILED, write_json
 from rowtime.core.clock import least
@@ -77,7 +78,8 @@ def status_of(folder: str | Path) -> dict[str, Any]:
     status: dict[str, Any] = {"checkpoint": str(folder), "state": state, "tick": None, "at": None, "problems": problems}
     status |= pumps_of(place_of(folder), plan)
     if entry is None:
-        return {**status, "streams": [], "ledger": {}, "late": [], "held": {}, "waiting": [], "outputs": []}
+        empty = dict.fromkeys(("streams", "late", "waiting", "outputs", "advice"), [])
+        return {**status, **empty, "ledger": {}, "held": {}}
     now = wall_clock()
     return {
         **status,
@@ -90,6 +92,7 @@ def status_of(folder: str | Path) -> dict[str, Any]:
         "held": {key: rows for key, rows in entry.get("held", {}).items() if rows},
         "waiting": [{**wait.as_json(), "text": str(wait)} for wait in waiting(plan, entry, now)],
         "outputs": [_output(name, entry) for name in plan.of_kind("sink")],
+        "advice": [*unit_advice(records.checkpoint, plan, entry)],
     }
 
 
@@ -138,6 +141,7 @@ def as_lines(status: Mapping[str, Any]) -> Iterator[str]:
     yield from _section("streams", (line for stream in status["streams"] for line in _stream_lines(stream)))
     yield from _section("ledger", [*_ledger_lines(status)])
     yield from _section("late", (late["text"] for late in status["late"]))
+    yield from _section("advice", status["advice"])
     yield from _section("held", (f"{key}: {counted(rows, 'rows')}" for key, rows in status["held"].items()))
     yield from _section("waiting", (wait["text"] for wait in status["waiting"]))
     yield from _section(

@@ -15,6 +15,7 @@ from rowtime.plan.bind.sink_options import driver_of
 from rowtime.plan.formats.lake import STATIC
 from rowtime.plan.session_tables import SESSION
 from rowtime.runtime.sources.failures import naming
+from rowtime.runtime.sources.json_numbers import JsonNumbers
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.runtime.store_access import reachable
 
@@ -35,9 +36,12 @@ def rows_of(spark: SparkSession, node: Table, given: Callable[[SparkSession], Da
     elif kind:
         with naming("table", name):
             reader = spark.read.format(kind).options(**reachable(spark, dict(options)))
+        numbers = JsonNumbers.of(columns if kind == "json" else (), dict(options))
         if kind in ("csv", "json"):  # these have no types of their own
-            reader = reader.schema(", ".join(f"{quoted(column)} {of}" for column, of in columns))
+            kinds = (f"{quoted(column)} {numbers.kind(column, of)}" for column, of in columns)
+            reader = reader.schema(", ".join(kinds))
         rows = _of_database(reader, name, dict(options)) if kind == "jdbc" else unskipped(reader.load())
+        rows = numbers.converted(rows)
     else:
         hint = "Say where they are: CREATE TABLE … USING parquet OPTIONS (path '…')."
         raise refuse("R155", f"the table {name} has no rows", hint)

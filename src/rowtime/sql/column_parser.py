@@ -14,6 +14,8 @@ from rowtime.sql.statements import ColumnDef, DeclaredOrder, EventTimeDef, Name,
 RESOLUTIONS = tuple(
     f"{unit}{end}" for unit in ("SECOND", "MILLISECOND", "MICROSECOND", "NANOSECOND") for end in ("S", "")
 )
+UNITS = (*RESOLUTIONS, "DAYS", "DAY")
+"""What a number in JSON can count since 1970, in a column of type TIMESTAMP or DATE."""
 MODES = ("OUTPUT_EVENT_TIME", "INPUT_WATERMARK", "MANUAL")
 
 
@@ -25,6 +27,11 @@ _BEHIND = "EVENT TIME comes after the list of columns, as in CREATE STREAM s (t 
 
 class ColumnParser(RowtimeParser):
     """Parses names, lists of columns and the declarations of a column."""
+
+    def reset(self) -> None:
+        """Forget what an earlier parse has read."""
+        super().reset()
+        self._units: list[tuple[str, str]] = []  # of the present column: the path below it, and the unit
 
     def _place(self, first: Token, last: Token) -> Place:
         return place_at(self.sql, first.start, last.end)
@@ -113,6 +120,8 @@ class ColumnParser(RowtimeParser):
         if not self._match(TokenType.L_PAREN):
             return {}
         given = [] if self._match(TokenType.R_PAREN, advance=False) else self._parse_csv(self._column)
+        if any(parameter.units for parameter in given):
+            self.raise_error("RESOLUTION is for columns of a stream")
         self._match_r_paren()
         self._required("RETURNS")
         kind = self._parse_types(schema=True)
@@ -130,9 +139,11 @@ class ColumnParser(RowtimeParser):
         place = self._place(first, self._prev)
         if name.upper() == "EVENT" and self._match_text_seq("TIME", advance=False):
             self.raise_error(_BEHIND, first)
+        self._units = []
         kind = self._parse_types(schema=True)
         if kind is None:
             self.raise_error(f"column {name} needs a type of Spark SQL, as in {name} STRING")
+        self._units = [(f"{name}.{path}", unit) for path, unit in self._units]
         nullable, order, checks, comment = True, None, [], ""
         options: Options = ()
         while True:
@@ -146,11 +157,28 @@ class ColumnParser(RowtimeParser):
                 comment = self._text("a comment")
             elif self._match_text_seq("OPTIONS"):
                 options = self._options()[0]
+            elif self._match_text_seq("RESOLUTION"):
+                self._units.append((name, self._unit()))
             elif self._match_text_seq("EVENT", "TIME"):
                 self.raise_error(_BEHIND, self._prev)
             else:
                 break
-        return ColumnDef(name, kind.sql(self.dialect), nullable, order, tuple(checks), comment, options, place)
+        facts = (nullable, order, tuple(checks), comment, options, tuple(dict.fromkeys(self._units)))
+        return ColumnDef(name, kind.sql(self.dialect), *facts, place=place)
+
+    def _unit(self) -> str:
+        if not self._match_texts(UNITS):
+            self.raise_error(f"RESOLUTION takes {', '.join(UNITS[::2])}")
+        return self._prev.text.upper().removesuffix("S")
+
+    def _parse_struct_types(self, type_required: bool = False) -> exp.Expr | None:  # noqa: FBT001, FBT002 - sqlglot's
+        """Parse a field of a struct, which may have a unit for its numbers."""
+        before = len(self._units)
+        part = super()._parse_struct_types(type_required=type_required)
+        if isinstance(part, exp.ColumnDef):
+            own = [("", self._unit())] if self._match_text_seq("RESOLUTION") else self._units[before:]
+            self._units[before:] = [(".".join(filter(None, (part.name, path))), unit) for path, unit in own]
+        return part
 
     def _options(self) -> tuple[Options, tuple[OptionPlace, ...]]:
         """Parse ``(name 'value', …)`` after OPTIONS, with the place of each."""

@@ -65,7 +65,10 @@ class EventTimeDef:
 
 @dataclass(frozen=True)
 class ColumnDef:
-    """One declared column; ``type`` is Spark's name of the type, as in ``DECIMAL(10, 2)``."""
+    """One declared column; ``type`` is Spark's name of the type, as in ``DECIMAL(10, 2)``.
+
+    ``units``: what numbers count in it, or in fields inside of it: the path (``after.at``), and SECOND or the like.
+    """
 
     name: str
     type: str
@@ -74,6 +77,7 @@ class ColumnDef:
     checks: tuple[exp.Expr, ...] = ()
     comment: str = ""
     options: Options = ()
+    units: tuple[tuple[str, str], ...] = ()
     place: Place = field(default=Place(1, 1), compare=False)
 
 

@@ -23,6 +23,7 @@ from rowtime.plan.formats.files import (
     ROWTIME_WRITTEN,
 )
 from rowtime.plan.formats.foreign import column_problems
+from rowtime.plan.formats.json_values import unit_problems
 from rowtime.plan.formats.kafka import KAFKA
 from rowtime.plan.formats.kafka_clients import SETTINGS
 from rowtime.plan.formats.lake import CATALOG, DELTA, ICEBERG, LAKES, STATIC, place_problems
@@ -108,7 +109,8 @@ def checked_options(statement: CreateStream | CreateTable) -> Given:
             advice = f"{hint}There are: {', '.join(sorted(set(FORMATS) - {'log'}))}."
             raise refuse("R210", f"there is no format {statement.using}", advice, name)
         return statement.options  # any Spark source can be a table
-    problems = _problems(_form(formats, kind or "log", statement.options), statement)
+    problems = [*unit_problems(kind, statement)]
+    problems += [] if problems else _problems(_form(formats, kind or "log", statement.options), statement)
     if formats is TABLES and kind in LAKES:
         problems += place_problems(kind, (option for option, _ in statement.options), name)
     if problems:

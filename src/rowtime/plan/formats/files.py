@@ -10,6 +10,7 @@ from typing import Final
 
 from rowtime.plan.finite import ENDS
 from rowtime.plan.formats import contract as takes
+from rowtime.plan.formats import json_values
 from rowtime.plan.formats.contract import Format, Option, options_of, taking, unused
 
 PARQUET_CODECS: Final = {
@@ -216,6 +217,7 @@ JSON: Final = Format(
     options_of(
         *_COMMON,
         *_TEXT,
+        *json_values.OPTIONS,
         *taking(takes.boolean, "allowComments", "allowUnquotedFieldNames", "allowSingleQuotes"),
         *taking(takes.boolean, "allowNumericLeadingZeros", "allowNonNumericNumbers"),
         *taking(takes.boolean, "allowBackslashEscapingAnyCharacter", "allowUnquotedControlChars", "ignoreNullFields"),
@@ -228,7 +230,7 @@ JSON: Final = Format(
 )
 
 OF_ROWTIME: Final = frozenset(
-    {"path", "rowtime.column", "ordered", ROWS_PER_FILE.lower(), PARTITIONS.lower(), ENDS, GROWING}
+    {"path", "rowtime.column", "ordered", ROWS_PER_FILE.lower(), PARTITIONS.lower(), ENDS, GROWING, *json_values.NAMES}
 )
 """Options of rowtime: Spark's readers and writers do not get them."""
 GLOB: Final = "pathglobfilter"

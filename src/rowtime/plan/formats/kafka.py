@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from rowtime.plan.formats import contract as takes
-from rowtime.plan.formats import registry
+from rowtime.plan.formats import json_values, registry
 from rowtime.plan.formats.contract import Format, Option, options_of, taking, unused
 from rowtime.plan.formats.files import ORDERED, ROWTIME_COLUMN
 from rowtime.plan.formats.kafka_clients import PLUGINS, SET_BY_SPARK, SETTINGS
@@ -153,6 +153,7 @@ KAFKA: Final = Format(
         Option("kafkaConsumer.pollTimeoutMs", takes.whole(1)),
         *taking(takes.whole(0), "fetchOffset.numRetries", "fetchOffset.retryIntervalMs"),
         *registry.OPTIONS,
+        *json_values.OPTIONS,
         *unused("headers are always read", "includeHeaders", alike=("true", "false")),
         *unused(
             _RANGE,

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Final
 from rowtime.core.columns import UNDECODED
 from rowtime.core.errors import refuse
 from rowtime.operators.contract import quoted
-from rowtime.runtime.sources.kafka_rows import BOUND_HEADER, Columns, Field, items_of, parsed, prepared
+from rowtime.runtime.sources.json_numbers import JsonNumbers
+from rowtime.runtime.sources.kafka_rows import BOUND_HEADER, Columns, Field, items_of, numbers_in, parsed, prepared
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame
 
 MEMBERS: Final = ("before", "after", "op", "source", "ts_ms", "ts_us", "ts_ns", "transaction")
@@ -38,13 +41,17 @@ def without_tombstones(records: DataFrame) -> DataFrame:
     return records.where(f"value IS NOT NULL OR {bound}")
 
 
-def envelope_items(records: DataFrame, columns: Columns) -> DataFrame:
-    """Return items of records whose value is an envelope in JSON."""
-    members = [*columns, *([] if any(name == OPERATION for name, _ in columns) else [(OPERATION, "STRING")])]
+def envelope_items(records: DataFrame, columns: Columns, options: Mapping[str, str]) -> DataFrame:
+    """Return items of records whose value is an envelope in JSON; ``options``: the stream's (`json_numbers`)."""
+    numbers = JsonNumbers.of(columns, numbers_in(options))
+    members = [(name, numbers.kind(name, kind)) for name, kind in columns]
+    members += [] if any(name == OPERATION for name, _ in columns) else [(OPERATION, "STRING")]
     inner = ", ".join(f"{quoted(name)}: {kind}" for name, kind in members)
     read = parsed(prepared(without_tombstones(records)), [*members, ("payload", f"STRUCT<{inner}>")])
     outer = ", ".join(f"'{name}', __e.{quoted(name)}" for name, _ in members)
     whole = read.selectExpr("* EXCEPT (__e)", f"IF(__e.payload IS NOT NULL, __e.payload, named_struct({outer})) AS __e")
-    fields = [Field(name, f"__e.{quoted(name)}", f"__e.{quoted(name)}") for name, _ in columns]
-    broken = f"{UNDECODED} OR coalesce(NOT __e.{OPERATION} {NAMED}, TRUE)"
+    paths = [(name, f"__e.{quoted(name)}") for name, _ in columns]
+    fields = [Field(name, at, numbers.value(name, at), numbers.fault(name, at)) for name, at in paths]
+    faults = [f.broken for f in fields if f.given != f.converted]
+    broken = " OR ".join([UNDECODED, f"coalesce(NOT __e.{OPERATION} {NAMED}, TRUE)", *faults])
     return items_of(whole, fields, broken, "CAST(NULL AS TIMESTAMP)")

@@ -40,6 +40,7 @@ from rowtime.runtime.sources.file_globs import Chosen, below_glob
 from rowtime.runtime.sources.file_list import NumberedFile, is_unchanged
 from rowtime.runtime.sources.file_places import COMPRESSED, as_pattern, each, footer, in_store, origin_of
 from rowtime.runtime.sources.grown_parts import GrownParts
+from rowtime.runtime.sources.json_numbers import JsonNumbers
 from rowtime.runtime.sources.nanoseconds import Nanoseconds
 from rowtime.runtime.sources.numbering import Numbering, noted
 from rowtime.runtime.sources.partition_values import FEW_FILES, ROWS_BITS, with_partitions
@@ -103,6 +104,7 @@ class FilesSource:
             self._copies = PlainCsv.of(self._wanted, self._options) if kind == "csv" else Nanoseconds.of(self._wanted)
         copied = isinstance(self._copies, Nanoseconds)
         expected = Expected(kind, self._wanted, self.rowtime, self._options, str(self.path), self._partitions, copied)
+        self._numbers = JsonNumbers.of(self._wanted.items() if kind == "json" else (), options)
         given = {key.lower(): value for key, value in options.items()}
         self._fails_fast = given.get(MODE_OF_RECORDS, "").upper() == FAILFAST
         growing = given.get(GROWING, "").lower() == "true"
@@ -255,11 +257,11 @@ class FilesSource:
     def _parse(self, spark: SparkSession, names: Sequence[str], paths: Sequence[str], origin: str) -> DataFrame:
         """Read text files with columns of these names, in this order; without names, the declared ones."""
         wanted = self._wanted
-        kinds = {name.lower(): kind for name, kind in wanted.items()}
-        present = {name: kinds.get(name.lower(), "STRING") for name in names} or wanted
+        kinds = {name.lower(): self._numbers.kind(name, kind) for name, kind in wanted.items()}
+        present = {name: kinds.get(name.lower(), "STRING") for name in names or wanted}
         schema = ", ".join([*_typed(present), f"{MALFORMED} STRING"])
         reader = spark.read.options(**self._options, mode="PERMISSIVE", columnNameOfCorruptRecord=MALFORMED)
-        rows = reader.schema(schema).format(self.kind).load(list(map(as_pattern, paths)))
+        rows = self._numbers.converted(reader.schema(schema).format(self.kind).load(list(map(as_pattern, paths))))
         lacking = set(kinds) - {name.lower() for name in present}
         nulls = [f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in wanted.items() if name.lower() in lacking]
         # A task reads one whole file (see `runtime.session`), so the number of a row in its task is its number in the

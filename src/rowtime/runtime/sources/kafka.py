@@ -127,14 +127,14 @@ class KafkaSource:
         if self._schemas is not None:
             readings = self._read_by(spark, part.detail[KEY])
             if self._texts:
-                return json_items(records, self._columns, self._rowtime, text_behind(readings))
+                return json_items(records, self._columns, self._rowtime, text_behind(readings), self._options)
             valued = without_tombstones(records) if self._envelopes else records
             return framed_items(valued, self._declared, readings)
         if self._envelopes:
-            return envelope_items(records, self._columns)
+            return envelope_items(records, self._columns, self._options)
         if self._raw:
             return raw_items(records, self._columns)
-        return json_items(records, self._columns, self._rowtime)
+        return json_items(records, self._columns, self._rowtime, options=self._options)
 
     def finished(self, at: Offsets) -> bool:  # noqa: ARG002 - the contract's
         """Return False: a topic stays open."""

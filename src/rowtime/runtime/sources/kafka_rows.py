@@ -6,7 +6,7 @@ its whole text and never on which columns a query reads, on the session's time z
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +18,8 @@ from rowtime.core.errors import refuse
 from rowtime.core.time import END
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.calendar import in_calendar
+from rowtime.plan.formats.json_values import NAMES, RESOLUTION, units_of
+from rowtime.runtime.sources.json_numbers import JsonNumbers, in_micros
 
 BOUND_HEADER: Final = "rowtime-bound"
 STRICT_HEADER: Final = "rowtime-bound-strict"
@@ -36,6 +38,7 @@ RECORD: Final = {
 _ISO: Final = (
     "^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?$"
 )
+_NONE: Final[Mapping[str, str]] = {}
 _NO_TIME: Final = "CAST(NULL AS TIMESTAMP)"
 _ZONE: Final = "(Z|[+-][0-9]{2}:?[0-9]{2})$"
 
@@ -51,38 +54,55 @@ _JSON_OPTIONS: Final = {
 
 @dataclass(frozen=True)
 class Field:
-    """One declared column: the expression of the record's value, and the same as the declared type."""
+    """One declared column: the expression of the record's value, and the same as the declared type.
+
+    ``fault``: SQL that is true if it does not convert; empty if it is NULL only then.
+    """
 
     name: str
     given: str
     converted: str
+    fault: str = ""
 
     @property
     def broken(self) -> str:
         """Return True where the record has a value that does not convert."""
-        return f"({self.given} IS NOT NULL AND {self.converted} IS NULL)"
+        return self.fault or f"({self.given} IS NOT NULL AND {self.converted} IS NULL)"
 
 
 Columns = Sequence[tuple[str, str]]  # name and Spark type, as declared
 
 
-def json_items(records: DataFrame, columns: Columns, rowtime: str | None, text: str | None = None) -> DataFrame:
+def json_items(
+    records: DataFrame,
+    columns: Columns,
+    rowtime: str | None,
+    text: str | None = None,
+    options: Mapping[str, str] = _NONE,
+) -> DataFrame:
     """Return items of records whose value is one JSON object; ``rowtime`` names the field for the rowtime, if any.
 
-    ``text``: SQL of the object's text if it is a part of the value; the value is then shown in base64.
+    ``text``: SQL of the object's text if it is a part of the value; the value is then shown in base64. ``options``:
+    the stream's, of which those of `json_numbers` count.
     """
     ready = prepared(records) if text is None else prepared(records).withColumn("__text", F.expr(text))
-    if rowtime is None:
-        fields = [_json_field(name, kind, None) for name, kind in columns]
-        return items_of(parsed(ready, columns), fields, UNDECODED, _NO_TIME, text=text is None)
-    name = next((n for n, _ in columns if n.lower() == rowtime.lower()), rowtime)
-    given = f"__e.{quoted(name)}"
-    moment = Field(ROWTIME, given, in_calendar(instant(given)))
-    fields = [_json_field(n, kind, moment if n == name else None) for n, kind in columns]
-    schema = [*((n, kind) for n, kind in columns if n != name), (name, "STRING")]
-    read = parsed(ready, schema)
-    broken = " OR ".join([UNDECODED, *(f.broken for f in [moment, *fields] if f.given != f.converted)])
-    return items_of(read, fields, broken, f"timestamp_micros({moment.converted})", text=text is None)
+    name = next((n for n, _ in columns if rowtime is not None and n.lower() == rowtime.lower()), rowtime)
+    numbers = JsonNumbers.of([(n, kind) for n, kind in columns if n != name], numbers_in(options))
+    given = f"__e.{quoted(name or '')}"
+    unit = units_of(options.get(RESOLUTION, "")).get((name or "").lower(), "MICROSECOND")
+    moment = None if name is None else Field(ROWTIME, given, in_calendar(instant(given, unit)))
+    fields = [_json_field(n, kind, moment if n == name else None, numbers) for n, kind in columns]
+    schema = [(n, numbers.kind(n, kind)) for n, kind in columns if n != name]
+    read = parsed(ready, [*schema, *([(name, "STRING")] if name is not None else [])])
+    checked = [*([] if moment is None else [moment]), *fields]
+    broken = " OR ".join([UNDECODED, *(f.broken for f in checked if f.given != f.converted)])
+    at = _NO_TIME if moment is None else f"timestamp_micros({moment.converted})"
+    return items_of(read, fields, broken, at, text=text is None)
+
+
+def numbers_in(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options by which numbers in JSON are read, and the reader's own."""
+    return {**{name: options[name] for name in NAMES if name in options}, **_JSON_OPTIONS}
 
 
 def raw_items(records: DataFrame, columns: Columns) -> DataFrame:
@@ -99,13 +119,13 @@ def check_raw(columns: Columns) -> None:
             raise refuse("R504", f"a raw Kafka record has no field {name!r}", f"Its fields are {', '.join(RECORD)}.")
 
 
-def instant(text: str) -> str:
-    """Return SQL: the µs of an ISO timestamp (UTC if it has no zone) or of a decimal number, else null."""
+def instant(text: str, unit: str = "MICROSECOND") -> str:
+    """Return SQL: the µs of an ISO timestamp (UTC if it has no zone) or of a whole number in a unit, else null."""
     text = f"trim({text})"
     whole = f"CASE WHEN length({text}) = 10 THEN concat({text}, ' 00:00:00Z') WHEN {text} RLIKE '{_ZONE}'"
     whole += f" THEN {text} ELSE concat({text}, 'Z') END"
     return (
-        f"CASE WHEN {text} RLIKE '^[+-]?[0-9]+$' THEN try_cast({text} AS BIGINT)"
+        f"CASE WHEN {text} RLIKE '^[+-]?[0-9]+$' THEN {in_micros(f'try_cast({text} AS BIGINT)', unit)}"
         f" WHEN {text} RLIKE '{_ISO}' THEN unix_micros(try_cast({whole} AS TIMESTAMP)) END"
     )
 
@@ -156,10 +176,10 @@ def parsed(records: DataFrame, schema: Columns) -> DataFrame:
     )
 
 
-def _json_field(name: str, kind: str, moment: Field | None) -> Field:
+def _json_field(name: str, kind: str, moment: Field | None, numbers: JsonNumbers) -> Field:
     given = f"__e.{quoted(name)}"
-    if moment is None:  # from_json has converted it, and reported a failure
-        return Field(name, given, given)
+    if moment is None:
+        return Field(name, given, numbers.value(name, given), numbers.fault(name, given))
     if kind.strip().upper() == "TIMESTAMP":
         return Field(name, given, f"timestamp_micros({moment.converted})")
     return Field(name, given, f"try_cast({given} AS {kind})")
