@@ -79,7 +79,8 @@ class Fact:
     """``low`` ≤ every value ≤ ``high``; ``zero``: 0 may be among them; ``null``: every value is NULL.
 
     ``short``: every value is a whole number of at most 32 bits, so it is exact as a DOUBLE. If ``order`` is monotonic
-    and not constant, no value is NULL or NaN.
+    and not constant, no value is NULL or NaN. ``days``: the order of the days of a time that has no order itself, as a
+    local time, which goes back when clocks do.
     """
 
     order: Order = Order.NONE
@@ -89,6 +90,11 @@ class Fact:
     zero: bool = True
     null: bool = False
     short: bool = False
+    days: Order = Order.NONE
+
+    def by_day(self) -> Fact:
+        """Return the fact about a time for functions that depend on its day alone."""
+        return replace(self, order=self.days) if self.order is Order.NONE else self
 
     @property
     def sign(self) -> int | None:

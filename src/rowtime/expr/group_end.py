@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from rowtime.core.columns import ROWTIME
+from rowtime.core.java_zones import midnight_after_fall
 from rowtime.core.time import DAY, END
 from rowtime.expr.facts import ROWTIME_FACT
 from rowtime.expr.monotonicity import order_of
@@ -50,6 +51,9 @@ def group_end(node: exp.Expr, key: str) -> GroupEnd:
         key = f"({key} - INTERVAL '{by}' MICROSECOND)"
     if isinstance(node, exp.Column):
         return GroupEnd(f"unix_micros({key}) + 1", closed=True)
+    zone = _zone(node)
+    if zone is not None:
+        return _local_end(node, key, zone)
     late, before = _late(node)
     end_of_column = None if late is None else _known(node, key)
     if end_of_column is None:
@@ -128,6 +132,25 @@ def _known(node: exp.Expr, key: str) -> GroupEnd | None:
     if unit is not None:
         return _after(key, MICROS.get(unit), MONTHS_OF.get(unit))
     return None
+
+
+def _zone(node: exp.Expr) -> exp.Expr | None:
+    """Return the zone of a function of the local time of a column."""
+    local = argument_of(node) if isinstance(node.this, exp.Expr) else node
+    if not (isinstance(local, exp.Anonymous) and local.name.upper() == "FROM_UTC_TIMESTAMP"):
+        return None
+    time, zone = local.expressions
+    return zone if isinstance(time.unnest(), exp.Column) else None
+
+
+def _local_end(node: exp.Expr, key: str, zone: exp.Expr) -> GroupEnd:
+    """Return the end of a group of local days: the first instant of a later one (a midnight may not exist)."""
+    local = _known(node, key)
+    if local is None or local.closed:
+        return _bisected(node, key)
+    end = f"unix_micros(to_utc_timestamp(timestamp_micros({local.text}), {to_spark(zone)}))"
+    fall = midnight_after_fall(zone.name)
+    return GroupEnd(f"IF({end} < {fall[0]}L, {fall[1]}L, {end})" if fall else end, closed=False)
 
 
 def _after(key: str, micros: int | None, months: int | None) -> GroupEnd | None:

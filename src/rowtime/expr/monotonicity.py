@@ -6,6 +6,7 @@ There is one rule per kind of node, in the table of `expr.rules`. A node without
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
@@ -14,6 +15,8 @@ from typing import Any
 from sqlglot import exp
 
 from rowtime.core.columns import ARRIVAL
+from rowtime.core.errors import Refused
+from rowtime.core.time import to_micros
 from rowtime.expr.facts import NULL, Fact, Kind, exactly, kind_of
 from rowtime.expr.order import Order
 from rowtime.expr.proof import Proof
@@ -179,7 +182,8 @@ def _interval(node: exp.Interval) -> Fact:
 def _converted(node: exp.Cast, prover: _Prover) -> Fact:
     inner, kind = prover.of(node.this), kind_of(node.args["to"].sql("spark"))
     if inner.null or inner.kind is Kind.TEXT:
-        return Fact(Order.CONSTANT, kind, null=inner.null)
+        at = _INSTANT.fullmatch(node.this.name) if isinstance(node.this, exp.Literal) and kind.time else None
+        return Fact(Order.CONSTANT, kind, null=inner.null) if at is None else _at(at[0], kind)
     converted = cast(inner, node.args["to"].sql("spark"), fails=True).fact
     return (
         Fact(Order.CONSTANT, kind, converted.low, converted.high, converted.zero)
@@ -188,6 +192,16 @@ def _converted(node: exp.Cast, prover: _Prover) -> Fact:
     )
 
 
+def _at(text: str, kind: Kind) -> Fact:
+    """Return the fact of a literal date or timestamp in UTC."""
+    try:
+        return exactly(Decimal(to_micros(text)), kind)
+    except Refused:
+        return Fact(Order.CONSTANT, kind)
+
+
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{1,6})?)?")
+"""Texts that Spark and `to_micros` read alike."""
 _LEAVES: dict[type[exp.Expr], Callable[[Any], Fact]] = {
     exp.Null: lambda _node: NULL,
     exp.Boolean: lambda _node: Fact(Order.CONSTANT, Kind.BOOLEAN),

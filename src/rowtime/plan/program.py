@@ -29,9 +29,8 @@ from rowtime.plan.bind.stream_defs import TEMPORARY, StreamDef, check_bound, dur
 from rowtime.plan.bind.tables import Tables
 from rowtime.plan.drops import Drops, names_there
 from rowtime.plan.finite import check_ends, is_finite
-from rowtime.plan.formats import checked_options, is_known
+from rowtime.plan.formats import is_known, with_options
 from rowtime.plan.formats.foreign import of_server
-from rowtime.plan.formats.json_values import with_units
 from rowtime.plan.kept_options import Keeper, hidden
 from rowtime.plan.pump_orders import BY_CHECKPOINT, OWN_SCRIPT, Orders, named
 from rowtime.plan.session_tables import with_definitions
@@ -268,8 +267,7 @@ class _Compiler:
             case sql.CreateView():
                 _put(self.catalog.views, statement.name.text.lower(), statement, "view")
             case sql.CreateTable():
-                united = with_units(statement)
-                checked = replace(united, options=checked_options(united))
+                checked = with_options(statement)
                 self.keeper.options(checked)
                 _put(self.catalog.tables, statement.name.text.lower(), checked, "table")
             case sql.CreatePump():
@@ -316,9 +314,9 @@ class _Compiler:
 
     def _define_typed(self, statement: sql.CreateStream) -> None:
         try:
-            statement = with_units(of_server(statement, self.catalog.servers))
+            statement = of_server(statement, self.catalog.servers)
             check_ends((statement.using or "log").lower(), statement.options, statement.place)
-            statement = replace(statement, options=checked_options(statement))
+            statement = with_options(statement)
             definition = self.catalog.define(statement, self.keeper.options(statement))
             self.defines += [] if definition.format == TEMPORARY else [definition]
         except Refused:

@@ -4,7 +4,7 @@ A rule takes a node and a `Parts`, which proves the node's parts. It returns the
 the rule. A node without a rule has no order.
 """
 
-from rowtime.expr.rules import arithmetic, casts, choices, functions, texts, times, windows
+from rowtime.expr.rules import arithmetic, casts, choices, functions, texts, times, windows, zones
 from rowtime.expr.rules.table import NAMED, RULES
 
-__all__ = ["NAMED", "RULES", "arithmetic", "casts", "choices", "functions", "texts", "times", "windows"]
+__all__ = ["NAMED", "RULES", "arithmetic", "casts", "choices", "functions", "texts", "times", "windows", "zones"]

@@ -42,6 +42,7 @@ def _named(node: exp.Expr, parts: Parts) -> Conclusion:
 def cast(m: Fact, to: str, *, fails: bool) -> Conclusion:
     """Return the fact of a conversion to the type ``to``; ``fails``: a value that does not fit is an error."""
     kind = kind_of(to)
+    m = m.by_day() if kind is Kind.DATE else m
     if m.null:
         return Conclusion(Fact(m.order, kind, null=True), "NULL stays NULL")
     pair = (m.kind, kind)

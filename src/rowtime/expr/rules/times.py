@@ -16,6 +16,7 @@ _UNITS = frozenset({
     "MILLISECOND", "MICROSECOND", "DECADE", "CENTURY",
 })  # fmt: skip
 _UNITS_OF_DAYS = frozenset({"YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MM", "MON", "WEEK"})
+_WHOLE_DAYS = _UNITS - {"HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"}
 _FIXED = frozenset({"WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND", "DAYOFYEAR"})
 _RISING_FIELDS = frozenset({"YEAR", "YEARS", "Y", "YR", "YRS", "YEAROFWEEK"})
 
@@ -40,6 +41,7 @@ def _rounded_to(node: exp.Expr, parts: Parts) -> Conclusion:
     if _unit(unit) not in units or not m.kind.time:
         return none(f"rounding to {unit.name} has a rule for dates, timestamps and units of time", Kind.TIMESTAMP)
     kind = Kind.DATE if isinstance(node, exp.DateTrunc) else Kind.TIMESTAMP
+    m = m.by_day() if _unit(unit) in _WHOLE_DAYS else m
     result = rounded(m, kind, f"rounding to {_unit(unit)} keeps the direction")
     if kind is Kind.DATE:
         return result
@@ -96,7 +98,7 @@ def _extract(node: exp.Expr, parts: Parts) -> Conclusion:
     if not m.kind.time:
         return none("only a date or timestamp has a year", Kind.INTEGER)
     low = 1 if m.low is not None and m.low >= MIN_MICROS else None
-    result = rounded(m, Kind.INTEGER, "the year never falls as time passes")
+    result = rounded(m.by_day(), Kind.INTEGER, "the year never falls as time passes")
     return Conclusion(result.fact.within(low, None), result.rule)
 
 
@@ -105,7 +107,7 @@ def _day_behind(node: exp.Expr, parts: Parts) -> Conclusion:
     m = parts.of(node.this)
     if not m.kind.time or any(parts.of(part).order is not Order.CONSTANT for part in arguments(node)[1:]):
         return none("this has a rule for a time and constants", Kind.DATE)
-    return rounded(m, Kind.DATE, "the day keeps the direction of the time")
+    return rounded(m.by_day(), Kind.DATE, "the day keeps the direction of the time")
 
 
 @rule(exp.TsOrDsToDate)
@@ -115,7 +117,7 @@ def _to_date(node: exp.Expr, parts: Parts) -> Conclusion:
         return none("a cast of text to a date has no known order", Kind.DATE)
     if m.kind is Kind.DATE:
         return kept(m, Kind.DATE, "a date stays the same")
-    result = rounded(m, Kind.DATE, "the day never falls as time passes")
+    result = rounded(m.by_day(), Kind.DATE, "the day never falls as time passes")
     return Conclusion(result.fact.within(m.low, None), result.rule)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 from sqlglot import exp
 
 from rowtime.core.errors import Problem, refuse
 from rowtime.expr.facts import Fact, Kind, is_short, kind_of
-from rowtime.expr.monotonicity import number_of
 from rowtime.expr.order import Order
+from rowtime.expr.ranges import within
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import duration_of
@@ -98,7 +96,7 @@ def declared(column: ColumnDef) -> Fact:
     """Return the fact that a column definition declares: kind, order, range."""
     fact = Fact(_declared_order(column), kind_of(column.type), short=is_short(column.type))
     for check in column.checks:
-        fact = _within(fact, check)
+        fact = within(fact, column.name, check)
     return fact
 
 
@@ -117,30 +115,3 @@ def _declared_order(column: ColumnDef) -> Order:
         return Order.NONE
     base = Order.STRICTLY_ASCENDING if order.strict else Order.ASCENDING
     return base if order.ascending else base.reversed()
-
-
-def _within(fact: Fact, check: exp.Expr) -> Fact:
-    """Return the range that a condition on the column leaves, if it compares with numbers."""
-    check = check.unnest()
-    if isinstance(check, exp.And):
-        return _within(_within(fact, check.this), check.expression)
-    if isinstance(check, exp.Between):
-        low, high = number_of(check.args["low"]), number_of(check.args["high"])
-        return _cut(fact, low, high, zero=True)
-    if not isinstance(check, exp.GT | exp.GTE | exp.LT | exp.LTE | exp.NEQ):
-        return fact
-    swapped = not isinstance(check.this, exp.Column)
-    edge = number_of(check.this if swapped else check.expression)
-    if edge is None:
-        return fact
-    if isinstance(check, exp.NEQ):
-        return _cut(fact, None, None, zero=edge != 0)
-    above = isinstance(check, exp.GT | exp.GTE) != swapped
-    open_at_zero = isinstance(check, exp.GT | exp.LT) and edge == 0
-    return _cut(fact, edge if above else None, None if above else edge, zero=not open_at_zero)
-
-
-def _cut(fact: Fact, low: Decimal | None, high: Decimal | None, *, zero: bool) -> Fact:
-    lows = [edge for edge in (fact.low, low) if edge is not None]
-    highs = [edge for edge in (fact.high, high) if edge is not None]
-    return fact.within(max(lows, default=None), min(highs, default=None), zero=fact.zero and zero)

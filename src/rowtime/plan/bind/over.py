@@ -100,7 +100,7 @@ class Windowing:
         columns = [self._column(want, keys, order, fact if len(wants.wants) == 1 else UNKNOWN) for want in wants.wants]
         value = wants.value(*(col(column.name) for column in columns))
         if isinstance(value, exp.Column):
-            self.scope.facts_of_windows[value.name] = fact
+            self.scope.row_facts[value.name] = fact
         return value
 
     def _bound(self, part: exp.Expr, node: exp.Window) -> exp.Expr:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sqlglot import exp
 
+from rowtime.core.java_zones import last_fall
+from rowtime.core.time import END, MIN_MICROS, to_text
 from rowtime.plan.bind.join_range import comparisons
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.nodes import Monotonic, Within
@@ -27,14 +29,34 @@ def grouped(query: exp.Expr, keys: Sequence[exp.Expr], rowtime: str) -> Iterator
 
     Rows leave a join in the order of the later rowtime, so a tolerance on the time of one side would lose rows.
     """
+    for time, fall in _falls(keys):
+        later = f"{to_rowtime(time)} >= TIMESTAMP '{to_text(fall)}'"
+        rewritten = query.copy()
+        rewritten.set("where", exp.Where(this=_and(query.args.get("where"), parse_expression(later))))
+        yield f"Say that the time is not earlier: WHERE {later}.", rewritten
     for n, key in enumerate(keys if not query.args.get("joins") else ()):
-        time = key.find(exp.Column) if _is_rounded(key) else None
-        if time is not None:
+        rounded = key.find(exp.Column) if _is_rounded(key) else None
+        if rounded is not None:
             late = Within(this=key.copy(), interval=_minute())
             words, rewritten = _group_by(query, [*keys[:n], late, *keys[n + 1 :]])
-            yield f"Say how far {to_rowtime(time)} may go back: {words}.", rewritten
+            yield f"Say how far {to_rowtime(rounded)} may go back: {words}.", rewritten
     words, rewritten = _group_by(query, [_hour(rowtime), *keys])
     yield f"Group by time as well: {words}.", rewritten
+
+
+def _falls(keys: Sequence[exp.Expr]) -> Iterator[tuple[exp.Expr, int]]:
+    """Yield each time whose local date falls in its zone, and from when on (µs UTC) it does not."""
+    for key in keys:
+        for call in key.find_all(exp.Anonymous):
+            if call.name.upper() == "FROM_UTC_TIMESTAMP" and call.expressions[1:]:
+                time, zone = call.expressions[0], call.expressions[1].unnest()
+                fall = last_fall(zone.name) if isinstance(zone, exp.Literal) else None
+                if fall is not None and MIN_MICROS < fall < END:
+                    yield time, fall
+
+
+def _and(where: exp.Expr | None, condition: exp.Expr) -> exp.Expr:
+    return condition if where is None else exp.And(this=exp.Paren(this=where.this.copy()), expression=condition)
 
 
 def _group_by(query: exp.Expr, keys: Sequence[exp.Expr]) -> Rewrite:

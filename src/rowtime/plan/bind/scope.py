@@ -88,8 +88,8 @@ class Scope:
     windows: Windows = field(default_factory=Windows)
     over: Callable[[exp.Window], exp.Expr] | None = None
     """Returns the replacement of a call with OVER; ``None`` if none is possible."""
-    facts_of_windows: dict[str, Fact] = field(default_factory=dict)
-    """Facts about the columns of these calls."""
+    row_facts: dict[str, Fact] = field(default_factory=dict)
+    """Facts about the columns of these calls, and about columns in the rows that WHERE leaves."""
     lifetimes: bool = False
     """Whether LIFETIME is possible here."""
     clipped: bool = False
@@ -138,7 +138,7 @@ class Scope:
     @property
     def facts(self) -> dict[str, Fact]:
         """Return the facts about the values of each column; the rowtime ascends."""
-        return {**self._given, **self.facts_of_windows}
+        return {**self._given, **self.row_facts}
 
     @cached_property
     def _given(self) -> dict[str, Fact]:

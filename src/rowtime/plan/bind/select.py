@@ -19,6 +19,7 @@ from rowtime.expr.facts import ROWTIME_FACT
 from rowtime.expr.grids import on_grid
 from rowtime.expr.many_rows import has_aggregates
 from rowtime.expr.monotonicity import order_of, prove
+from rowtime.expr.ranges import within
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.events.stitch import Stitch
 from rowtime.operators.gates.tsort import TSort
@@ -228,6 +229,7 @@ class _SelectBinder:
         refuse_outside(scope, where)
         if has_aggregates(condition):
             scope.refuse("R116", "WHERE cannot contain an aggregate", where, "Use HAVING.")
+        scope.row_facts |= {column: within(fact, column, condition) for column, fact in scope.facts.items()}
         name = unknown_at_first(condition, scope.input)
         if name is not None:
             what = f"WHERE drops the first row: {name} is NULL there, so the condition is neither true nor false"

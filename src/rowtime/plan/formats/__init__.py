@@ -23,7 +23,7 @@ from rowtime.plan.formats.files import (
     ROWTIME_WRITTEN,
 )
 from rowtime.plan.formats.foreign import column_problems
-from rowtime.plan.formats.json_values import unit_problems
+from rowtime.plan.formats.json_values import Definition, unit_problems, with_units
 from rowtime.plan.formats.kafka import KAFKA
 from rowtime.plan.formats.kafka_clients import SETTINGS
 from rowtime.plan.formats.lake import CATALOG, DELTA, ICEBERG, LAKES, STATIC, place_problems
@@ -96,7 +96,13 @@ def written_problems(kind: str, given: Given, place: Place) -> list[Problem]:
     return problems
 
 
-def checked_options(statement: CreateStream | CreateTable) -> Given:
+def with_options(statement: Definition) -> Definition:
+    """Return a definition with its options, checked: units of columns are among them. Raises ``Refused``."""
+    united = with_units(statement)
+    return replace(united, options=_checked(united))
+
+
+def _checked(statement: CreateStream | CreateTable) -> Given:
     """Return the options of a definition, with the standard spelling of rowtime's own; raises ``Refused``."""
     kind, name = (statement.using or "").lower(), statement.name.place
     if wrong := [*column_problems(statement.columns)]:
