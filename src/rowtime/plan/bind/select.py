@@ -386,13 +386,8 @@ class _SelectBinder:
 
 def _is_clock(scope: Scope, item: Item, at: exp.Expr) -> bool:
     """Return True if an inlined item tells when its values end: it has an order, by itself or over the rowtime."""
-    if not follows(at):
-        return False
-    return (
-        item.column.order.moves
-        or has_clock(scope, item.expression)
-        or (is_value(at) and order_of(at, {ROWTIME: ROWTIME_FACT}).moves)
-    )
+    moves = item.column.order.moves or has_clock(scope, item.expression)
+    return follows(at) and (moves or (is_value(at) and order_of(at, {ROWTIME: ROWTIME_FACT}).moves))
 
 
 def _ascending(scope: Scope, promoted: exp.Expr) -> exp.Expr | None:
