@@ -78,7 +78,7 @@ def status_of(folder: str | Path) -> dict[str, Any]:
     status: dict[str, Any] = {"checkpoint": str(folder), "state": state, "tick": None, "at": None, "problems": problems}
     status |= pumps_of(place_of(folder), plan)
     if entry is None:
-        empty = dict.fromkeys(("streams", "late", "waiting", "outputs", "advice"), [])
+        empty: dict[str, list[Any]] = {key: [] for key in ("streams", "late", "waiting", "outputs", "advice")}
         return {**status, **empty, "ledger": {}, "held": {}}
     now = wall_clock()
     return {
