@@ -20,6 +20,7 @@ _SHAPE: Final[Mapping[str, Wanted]] = {
     "imports?": str | None,
     "resolution?": str | None,
     "beyond?": int | None,
+    "fields?": [str],
 }
 _EVENT_TIME: Final[Mapping[str, Wanted]] = {
     "column": str,

@@ -9,7 +9,8 @@ from typing import Any
 from rowtime.core.errors import Place, Refused, refuse
 from rowtime.plan.bind.catalog import Catalog
 from rowtime.plan.bind.pump_edge import pump_name
-from rowtime.plan.bind.stream_defs import StreamDef, suggestion
+from rowtime.plan.bind.stream_defs import StreamDef
+from rowtime.plan.bind.suggestions import suggestion
 from rowtime.sql import statements as sql
 
 _MOST = 5  # names in a message

@@ -86,9 +86,11 @@ class ColumnParser(RowtimeParser):
         return Name(self._name_part(any_token=True), self._place(first, self._prev))
 
     def _event_time(self) -> EventTimeDef:
-        """Parse ``(t, LAG INTERVAL '10' SECOND, …)``: the column, then settings by name, in any order."""
+        """Parse ``(t, LAG INTERVAL '10' SECOND, …)``: a column or field, then settings by name, in any order."""
         self._match_l_paren()
-        first, column, settings = self._curr, self._name_part(any_token=True), {}
+        first, column, settings, fields = self._curr, self._name_part(any_token=True), {}, []
+        while self._match(TokenType.DOT):
+            fields.append(self._name_part(any_token=True))
         while self._match(TokenType.COMMA):
             key, value = self._event_setting()
             if key in settings:
@@ -97,7 +99,7 @@ class ColumnParser(RowtimeParser):
             settings[key] = value
         place = self._place(first, self._prev)
         self._match_r_paren()
-        return EventTimeDef(column, place=place, **settings)
+        return EventTimeDef(column, place=place, fields=tuple(fields), **settings)
 
     def _event_setting(self) -> tuple[str, Any]:
         if self._match_text_seq("LAG"):

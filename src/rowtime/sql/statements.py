@@ -52,7 +52,10 @@ class DeclaredOrder:
 
 @dataclass(frozen=True)
 class EventTimeDef:
-    """``EVENT TIME (column [, RESOLUTION unit, LAG i, MINIMUM GAP i, EARLY BEYOND i, MODE mode])``; i: intervals."""
+    """``EVENT TIME (column [, RESOLUTION unit, LAG i, MINIMUM GAP i, EARLY BEYOND i, MODE mode])``; i: intervals.
+
+    ``fields``: the names behind the column if the time is a field of a struct.
+    """
 
     column: str
     resolution: str | None = None
@@ -60,6 +63,7 @@ class EventTimeDef:
     gap: exp.Expr | None = None
     mode: str | None = None
     early: exp.Expr | None = None
+    fields: tuple[str, ...] = ()
     place: Place = field(default=Place(1, 1), compare=False)
 
 

@@ -72,7 +72,7 @@ class EventTimed(Unary):
     µs. ``mode``: OUTPUT_EVENT_TIME (the greatest time so far minus the lag), MANUAL (set bounds) or INPUT_WATERMARK
     (the least of the bounds that the ``regions`` below pass on). ``gate``: the stream whose bounds are about the event
     time. A time more than ``beyond`` (µs) above the greatest so far of its writer is EARLY, and does not move the
-    bound.
+    bound. ``fields``: the time is this field inside the column.
     """
 
     column: str
@@ -83,6 +83,7 @@ class EventTimed(Unary):
     gate: Stream | None = field(default=None, metadata=UNSTORED)
     regions: int = 0
     beyond: Micros | None = field(default=None, metadata=LATER)
+    fields: tuple[str, ...] = field(default=(), metadata=LATER)
 
     control: ClassVar = EventClock
     kind: ClassVar[str] = "event time"
@@ -116,8 +117,13 @@ class EventTimed(Unary):
     @property
     def micros(self) -> str:
         """Return the event time as Spark SQL, BIGINT µs."""
-        column = quoted(self.column)
+        column = ".".join(map(quoted, (self.column, *self.fields)))
         return f"unix_micros({column})" if self.unit is None else in_micros(column, self.unit)
+
+    @property
+    def shown(self) -> str:
+        """Return the column or field as a query writes it."""
+        return ".".join((self.column, *self.fields))
 
     def checks_declared(self) -> bool:
         """Return True: it checks the time that the definition gives."""
@@ -153,7 +159,9 @@ class EventTimed(Unary):
         if delta.rows is None:
             numbers = {name: pa.array([], pa.int64()) for name in (POSITION, "t", "b")}
             return pa.table({**numbers, **{name: pa.array([], pa.string()) for name in writer}})
-        plain = self.unit is None and delta.peek is not None  # rows of a source, without bounds among them
+        plain = (
+            self.unit is None and not self.fields and delta.peek is not None
+        )  # rows of a source, without bounds among them
         items = times_of(delta.rows, delta.peek, self.column) if plain else None
         if items is not None:
             items = items.select([POSITION, "t", *writer])

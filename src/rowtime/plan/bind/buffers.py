@@ -8,6 +8,7 @@ the last row sent.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -19,7 +20,7 @@ from rowtime.operators.rows.sample import WHOLE, Sample
 from rowtime.operators.streams.delay import Delay
 from rowtime.plan.bind.event_time import declared_by
 from rowtime.plan.bind.sources import Sources
-from rowtime.plan.bind.stream_defs import suggestion
+from rowtime.plan.bind.suggestions import suggestion
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.nodes import TableArgument
 from rowtime.sql.numbers import number_of
@@ -52,7 +53,8 @@ def buffered(  # noqa: PLR0913 - a call, its inputs, and its place
     event = declared_by(inputs[0])
     if event is None or kind == "SAMPLE":
         return operator
-    return EventTimed(sources.fresh(f"{name}.event_time"), operator, event.column, event.unit)
+    timed = EventTimed(sources.fresh(f"{name}.event_time"), operator, event.column, event.unit)
+    return replace(timed, fields=event.fields)
 
 
 def _delay(sources: Sources, below: Operator, rest: Sequence[exp.Expr], name: str) -> Operator | None:

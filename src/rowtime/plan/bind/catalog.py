@@ -14,7 +14,8 @@ from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.operators.rows.table_function import Make
 from rowtime.plan.bind.python_code import PythonCode
 from rowtime.plan.bind.scalar_functions import check
-from rowtime.plan.bind.stream_defs import StreamDef, is_reserved, stored_stream, stream_of, suggestion
+from rowtime.plan.bind.stream_defs import StreamDef, is_reserved, stored_stream, stream_of
+from rowtime.plan.bind.suggestions import suggestion
 from rowtime.plan.kept_options import lasting, unknown_secrets
 from rowtime.sql.statements import CreateFunction, CreatePump, CreateServer, CreateStream, CreateTable, CreateView
 

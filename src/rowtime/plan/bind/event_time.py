@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from rowtime.core.errors import Place, Refused, refuse
 from rowtime.core.time import BEGINNING, END
+from rowtime.expr.conditions import col
 from rowtime.expr.facts import Kind, kind_of
 from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.panes.event_time import FORWARDED, EventTimed
@@ -17,6 +18,7 @@ from rowtime.operators.panes.fired_bounds import FiredBounds
 from rowtime.operators.panes.passed_bounds import PassedBounds
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.union_all import UnionAll
+from rowtime.plan.bind.struct_fields import missing_fields, type_inside
 from rowtime.plan.enforce import over
 from rowtime.plan.finite import is_finite
 from rowtime.plan.stored import StoredPlan
@@ -29,7 +31,7 @@ MANUAL = "MANUAL"
 
 @dataclass(frozen=True)
 class EventTimeSettings:
-    """The settings of EVENT TIME; durations in µs. ``unit``: the unit of a whole-number column."""
+    """The settings of EVENT TIME; durations in µs. ``unit``: of whole numbers. ``fields``: inside the column."""
 
     column: str
     unit: str | None = None
@@ -37,6 +39,7 @@ class EventTimeSettings:
     gap: int = GAP
     mode: str = "OUTPUT_EVENT_TIME"
     beyond: int | None = None
+    fields: tuple[str, ...] = ()
 
 
 def settings_of(declared: EventTimeDef, *, source: bool = False) -> EventTimeSettings:
@@ -57,7 +60,7 @@ def settings_of(declared: EventTimeDef, *, source: bool = False) -> EventTimeSet
     lag = _micros(declared.lag, "LAG", declared.place, 0)
     gap = _micros(declared.gap, "MINIMUM GAP", declared.place, GAP)
     beyond = None if declared.early is None else _micros(declared.early, "EARLY BEYOND", declared.place, 0)
-    return EventTimeSettings(declared.column, declared.resolution, lag, gap, mode, beyond)
+    return EventTimeSettings(declared.column, declared.resolution, lag, gap, mode, beyond, declared.fields)
 
 
 def _micros(node: exp.Expr | None, word: str, place: Place, default: int) -> int:
@@ -79,9 +82,15 @@ def event_timed(
     if column is None:
         hint = f"There are: {', '.join(c.name for c in columns.values())}."
         raise refuse("R103", f"EVENT TIME ({settings.column}): there is no such column", hint, place)
-    unit = _unit(column, settings.unit, place)
+    time: exp.Expr = col(column.name)
+    for field in settings.fields:
+        time = exp.Dot(this=time, expression=exp.to_identifier(field, quoted=True))
+    for missing in missing_fields(time, [column]):
+        raise refuse("R103", f"EVENT TIME: {missing.what}", missing.hint, place)
+    shown = Column(".".join((column.name, *settings.fields)), type_inside(time, column))
+    unit = _unit(shown, settings.unit, place)
     timed = EventTimed(name, node, column.name, unit, settings.lag, settings.gap, settings.mode, gate)
-    return replace(timed, beyond=settings.beyond)
+    return replace(timed, beyond=settings.beyond, fields=settings.fields)
 
 
 def _unit(column: Column, unit: str | None, place: Place) -> str | None:
@@ -113,7 +122,8 @@ def forwarded(
         why = lost_at(node)
         what = "MODE INPUT_WATERMARK needs an event time in what it reads"
         raise refuse("R170", f"{what}; {why}" if why else what, hint, place)
-    if event.column.lower() == settings.column.lower() and settings.unit in (None, event.unit):
+    same = (event.column.lower(), *event.fields) == (settings.column.lower(), *settings.fields)
+    if same and settings.unit in (None, event.unit):
         return node
     below = PassedBounds(fresh(f"{name}.passed_bounds"), node, event)
     timed = event_timed(below, settings, fresh(f"{name}.event_time"), place)
@@ -136,7 +146,8 @@ def meeting(fresh: Callable[[str], str], parts: Sequence[Operator], name: str) -
     union = UnionAll(fresh(f"{name}.union"), passed)
     assert events[0] is not None
     column, unit = events[0].column, events[0].unit
-    return EventTimed(fresh(f"{name}.union.event_time"), union, column, unit, mode=FORWARDED, regions=len(parts))
+    met = EventTimed(fresh(f"{name}.union.event_time"), union, column, unit, mode=FORWARDED, regions=len(parts))
+    return replace(met, fields=events[0].fields)
 
 
 def differing(parts: Sequence[Operator]) -> str:
@@ -150,7 +161,7 @@ def differing(parts: Sequence[Operator]) -> str:
         assert event is not None
         names = [name.lower() for name in node.emits().names]
         kind = event.unit or next(c.type for c in node.emits().columns if c.name == event.column) or "TIMESTAMP"
-        declarations.append((event.column, kind, names.index(event.column.lower())))
+        declarations.append((event.shown, kind, names.index(event.column.lower())))
     if len({(column.lower(), kind, index) for column, kind, index in declarations}) > 1:
         listed = ", ".join(f"{column} ({kind}, column {index + 1})" for column, kind, index in declarations)
         return f"the event times of its inputs differ: {listed}"

@@ -11,7 +11,8 @@ from rowtime.core.shapes import EventShape
 from rowtime.operators.contract import EDGES, Operator
 from rowtime.operators.events.row_events import RowEvents
 from rowtime.operators.rows.lifetimes import is_lifetimes
-from rowtime.plan.bind.stream_defs import check_times, suggestion
+from rowtime.plan.bind.stream_defs import check_times
+from rowtime.plan.bind.suggestions import suggestion
 
 
 def events_of(fresh: Callable[[str], str], node: Operator, shape: EventShape, name: str, place: Place) -> RowEvents:

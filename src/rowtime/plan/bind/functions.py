@@ -16,7 +16,7 @@ from rowtime.operators.contract import Column, Operator
 from rowtime.operators.gates.split import EarlyLateSplit
 from rowtime.operators.rows.table_function import Make, TableFunctionCall
 from rowtime.plan.bind.python_code import Unread
-from rowtime.plan.bind.stream_defs import suggestion
+from rowtime.plan.bind.suggestions import suggestion
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.nodes import TableArgument

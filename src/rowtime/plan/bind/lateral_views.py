@@ -19,8 +19,8 @@ from rowtime.core.errors import Refused
 from rowtime.expr.many_rows import GENERATORS
 from rowtime.operators.contract import Column
 from rowtime.plan.bind.correlation import placed
-from rowtime.plan.bind.stream_defs import suggestion
 from rowtime.plan.bind.struct_fields import fields_in
+from rowtime.plan.bind.suggestions import suggestion
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.places import refuse_at, unlocated
 from rowtime.sql.script import parse_expression

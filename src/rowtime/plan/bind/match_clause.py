@@ -32,7 +32,7 @@ from rowtime.plan.bind.match_values import MatchValues, Names
 from rowtime.plan.bind.orders import micros
 from rowtime.plan.bind.scope import From, Scope
 from rowtime.plan.bind.sources import Binder, BoundQuery
-from rowtime.plan.bind.stream_defs import suggestion
+from rowtime.plan.bind.suggestions import suggestion
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.nodes import ONE_ROW, WITH_UNMATCHED, MatchRecognize
 from rowtime.sql.places import place_at, place_of

@@ -33,7 +33,7 @@ from rowtime.operators.patterns.slots import (
 )
 from rowtime.plan.bind.frames import NoWindow
 from rowtime.plan.bind.scope import Scope, type_of
-from rowtime.plan.bind.stream_defs import suggestion
+from rowtime.plan.bind.suggestions import suggestion
 from rowtime.plan.bind.window_calls import wants_of
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.nodes import MatchScope

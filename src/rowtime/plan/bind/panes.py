@@ -16,6 +16,7 @@ from rowtime.operators.rows.select import Item
 from rowtime.plan.bind.event_time import declared_by, lost_at
 from rowtime.plan.bind.groups import Grouping
 from rowtime.plan.bind.orders import micros
+from rowtime.plan.bind.struct_fields import path_of
 from rowtime.sql import nodes
 from rowtime.sql.places import refuse_at
 from rowtime.sql.script import parse_expression
@@ -105,9 +106,9 @@ class PaneGrouping(Grouping):
             )
             self.scope.refuse("R170", what, node, hint)
             return None
-        if not isinstance(bound, exp.Column) or bound.name != event.column:
-            what = f"the event time here is {event.column}, and panes are of the event time"
-            self.scope.refuse("R170", what, node, f"Write PANES({event.column}, …).")
+        if path_of(bound) != [event.column.lower(), *(name.lower() for name in event.fields)]:
+            what = f"the event time here is {event.shown}, and panes are of the event time"
+            self.scope.refuse("R170", what, node, f"Write PANES({event.shown}, …).")
         return event
 
     def _read(self) -> str:

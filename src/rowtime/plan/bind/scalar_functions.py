@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from rowtime.core.errors import refuse
-from rowtime.plan.bind.stream_defs import suggestion
+from rowtime.plan.bind.suggestions import suggestion
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.places import place_of, refuse_at
 from rowtime.sql.statements import CreateFunction

@@ -20,8 +20,8 @@ from rowtime.operators.over.value_clocks import MARK
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.operators.rows.select import Item
 from rowtime.plan.bind.correlation import instead_of
-from rowtime.plan.bind.stream_defs import suggestion
 from rowtime.plan.bind.struct_fields import missing_fields
+from rowtime.plan.bind.suggestions import suggestion
 from rowtime.plan.bind.windows import GROUP_FUNCTIONS, LATER, WINDOW_TIME, Windows, is_value
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.foreign_calls import foreign_call, word

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
@@ -18,6 +17,7 @@ from rowtime.expr.facts import Kind, kind_of
 from rowtime.expr.monotonicity import is_plain
 from rowtime.plan.bind.declared import order_problems, order_text, type_problems
 from rowtime.plan.bind.event_time import EventTimeSettings, settings_of
+from rowtime.plan.bind.suggestions import suggestion
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.script import parse_expression
@@ -61,6 +61,8 @@ class StreamDef:
         event = asdict(self.event_time) if self.event_time else {}
         if event and event["beyond"] is None:
             del event["beyond"]  # versions that do not know it refuse it
+        if event:  # so do they with these
+            event = {name: value for name, value in event.items() if name != "fields" or value}
         return {
             "columns": columns,
             "format": None if self.format == "log" else self.format,
@@ -221,7 +223,8 @@ def stored_stream(name: str, stored: Mapping[str, Any], variables: Mapping[str, 
     """Return the definition from a home directory, with the values of ``variables``."""
     kept = tuple(dict(stored.get("options") or {}).items())
     columns = tuple((column["name"], column["type"]) for column in stored["columns"])
-    event = EventTimeSettings(**stored["event_time"]) if stored.get("event_time") else None
+    timed = stored.get("event_time")
+    event = EventTimeSettings(**{**timed, "fields": tuple(timed.get("fields", ()))}) if timed else None
     if event is not None and event.unit is None:  # stored before RESOLUTION was required
         kinds = {name.lower(): kind_of(kind) for name, kind in columns}
         event = replace(event, unit="MILLISECOND") if kinds.get(event.column.lower()) is Kind.INTEGER else event
@@ -241,15 +244,6 @@ def stored_stream(name: str, stored: Mapping[str, Any], variables: Mapping[str, 
         EventShape.stored(stored.get("shape")),
         kept,
     )
-
-
-def suggestion(name: str, candidates: Iterable[str]) -> str:
-    """Return a hint with the nearest known name, or with all of them."""
-    names = list(candidates)
-    near = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1)
-    if near:
-        return f"Did you mean {near[0]}?"
-    return f"There are: {', '.join(names[:20])}." if names else "Nothing is defined yet; begin with CREATE STREAM."
 
 
 def check_bound(stream: StreamDef, column: Name) -> None:

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from rowtime.expr.facts import Kind, kind_of
 from rowtime.operators.contract import Column
-from rowtime.plan.bind.stream_defs import suggestion
+from rowtime.plan.bind.suggestions import suggestion
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.generate import to_rowtime
 
@@ -49,6 +49,20 @@ def missing_fields(bound: exp.Expr, columns: Sequence[Column]) -> Iterator[Missi
             field = _missing(_type_of(dot.this, declared), dot)
             if field is not None:
                 yield field
+
+
+def path_of(node: exp.Expr) -> list[str]:
+    """Return the names of a column and of the fields inside of it, in lower case; none for another expression."""
+    inner = node.unnest()
+    if isinstance(inner, exp.Dot) and (before := path_of(inner.this)):
+        return [*before, inner.expression.name.lower()]
+    return [inner.name.lower()] if isinstance(inner, exp.Column) else []
+
+
+def type_inside(node: exp.Expr, column: Column) -> str:
+    """Return the type text of a column or of a field inside of it; empty if only Spark knows it."""
+    kind = _type_of(node, {column.name: column.type} if column.type else {}) if isinstance(node, exp.Dot) else None
+    return column.type if not isinstance(node, exp.Dot) else "" if kind is None else kind.sql("spark")
 
 
 def kind_of_field(node: exp.Expr, columns: Sequence[Column]) -> Kind:
