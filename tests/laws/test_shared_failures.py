@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NAMES = tuple(EXPRESSIONS)
+OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 ALWAYS = ("between", "where and select list")
 """The places of the default run."""
 CASES = [(place, NAMES[(3 * at + more) % len(NAMES)]) for at, place in enumerate(PLACES) for more in (0, 5)]
@@ -34,6 +35,14 @@ def told(outcome: Outcome) -> tuple[list[Any], list[str]]:
 @pytest.fixture
 def both_ways() -> None:
     """Replaces the choice of the laws: each test here goes both ways."""
+
+
+def with_jobs(spark: SparkSession) -> SparkSession:
+    """A session in which Spark generates code for each row; otherwise it computes few rows while it plans."""
+    session = derive(spark)
+    session.conf.set("spark.sql.execution.arrow.localRelationThreshold", "0")
+    session.conf.set("spark.sql.optimizer.excludedRules", f"{OPTIMIZER}.ConvertToLocalRelation")
+    return session
 
 
 @contextmanager
@@ -59,7 +68,7 @@ def computed(*, by_spark: bool) -> Iterator[None]:
     ],
 )
 def test_the_same_rows_are_refused_everywhere_and_in_any_cut(spark: SparkSession, place: Place, name: str) -> None:
-    session, sql = derive(spark), query(place, EXPRESSIONS[name])
+    session, sql = with_jobs(spark), query(place, EXPRESSIONS[name])
     outcomes = []
     for by_spark, cut in product((False, True), CUTS):
         with computed(by_spark=by_spark):
@@ -80,4 +89,4 @@ def test_a_planted_fault_is_found(spark: SparkSession, monkeypatch: pytest.Monke
     monkeypatch.setattr(attempt, "_ALWAYS", "true")
     place = next(place for place in PLACES if place.name == "select list")
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
-        play(derive(spark), transcript(query(place, EXPRESSIONS["division"])), CUTS[0])
+        play(with_jobs(spark), transcript(query(place, EXPRESSIONS["division"])), CUTS[0])

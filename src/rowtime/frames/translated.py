@@ -20,6 +20,7 @@ from sqlglot.errors import SqlglotError
 from rowtime.frames.aggregates import AGGREGATES, sort_key
 from rowtime.frames.arrays import ARRAYS
 from rowtime.frames.functions import FUNCTIONS
+from rowtime.frames.kinds import WHOLE
 from rowtime.frames.scalars import SCALARS
 from rowtime.frames.tables import Column
 from rowtime.frames.values import READS, Scope, Value, cast, constant, holds_or_fails, only
@@ -95,7 +96,8 @@ def _item(text: str, scope: Scope) -> Item:
     if not isinstance(inner, exp.Explode):
         return Item(node.alias_or_name, scope.value(inner))
     only(inner, READS[exp.Explode])
-    return Item(node.alias, Value(f"unnest({_series(inner.this, scope)})", "bigint"))
+    series = _series(inner.this, scope)
+    return Item(node.alias, Value(f"unnest({series.sql})", series.type))
 
 
 def group_key(key: Item) -> Item:
@@ -108,18 +110,21 @@ def group_key(key: Item) -> Item:
     )
 
 
-def _series(node: exp.Expr, scope: Scope) -> str:
-    """Translate SEQUENCE; if the first number is above the last one, Spark decides."""
+def _series(node: exp.Expr, scope: Scope) -> Value:
+    """Translate SEQUENCE, and the type of its numbers; if the first number is above the last one, Spark decides."""
     if not isinstance(node, exp.GenerateSeries):
         raise Untranslated(node.sql())
     only(node, READS[exp.GenerateSeries])
-    low, high = (cast(scope.value(node.args[end]), "bigint").sql for end in ("start", "end"))
+    values = [scope.value(node.args[name]) for name in ("start", "end", "step") if node.args.get(name)]
+    low, high = (cast(value, "bigint").sql for value in values[:2])
     step = constant(node.args["step"]) if node.args.get("step") else 1
-    if step <= 0:
+    if step <= 0 or any(value.type not in WHOLE for value in values):
         raise Untranslated(node.sql())
     series = f"generate_series({low}, {high}, CAST({step} AS BIGINT))"
     alone = f"WHEN {low} = {high} THEN [{low}]"  # mostly there is one number, and a series takes ten times as long
-    return f"CASE {alone} WHEN {holds_or_fails(f'{low} <= {high}')} THEN {series} END"
+    numbers = f"CASE {alone} WHEN {holds_or_fails(f'{low} <= {high}')} THEN {series} END"
+    kind = max((value.type for value in values), key=[*WHOLE].index)
+    return Value(numbers if kind == "bigint" else f"CAST({numbers} AS {WHOLE[kind]}[])", kind)
 
 
 def tested(text: str, scope: Scope) -> str:
