@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from rowtime.core.columns import PROMOTED, ROWTIME
 from rowtime.expr.conditions import col, columns_in
+from rowtime.expr.grids import on_grid
 from rowtime.plan.bind.sources import BoundQuery
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.places import refuse_at
@@ -90,6 +91,11 @@ def common(parts: Sequence[BoundQuery]) -> Mapping[str, exp.Expr]:
     lineage = {}
     for place, name in enumerate(names[0]):
         ways = [part.lineage.get(own[place]) for part, own in zip(parts, names, strict=True)]
-        if ways[0] is not None and columns_in([ways[0]]) == {ROWTIME} and all(way == ways[0] for way in ways):
-            lineage[name] = ways[0]
+        known = [way for way in ways if way is not None and columns_in([way]) == {ROWTIME}]
+        if len(known) < len(ways):
+            continue
+        if any(way != known[0] for way in known):  # other rowtimes may occur in each input, but they may be as far off
+            known = [on_grid(way) for way in known]
+        if all(way == known[0] for way in known):
+            lineage[name] = known[0]
     return lineage
