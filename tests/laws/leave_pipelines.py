@@ -57,10 +57,18 @@ LEAVING = tuple(
 
 @dataclass(frozen=True)
 class Script:
-    """Items, and the numbers of those after which a writer of stream a is set aside because it is silent."""
+    """Items, and the numbers of those after which a writer of stream a is set aside because it is silent.
+
+    ``all_silent``: then the other writer is silent too, and stays because its clock is greater.
+    """
 
     items: Sequence[ScriptItem]
     idle: Mapping[int, str]
+    all_silent: bool = False
+
+    def silent(self) -> dict[int, tuple[tuple[str, str], ...]]:
+        """The writers that are silent after an item."""
+        return {n: tuple(("a", w) for w in ("xy" if self.all_silent else who)) for n, who in self.idle.items()}
 
     def returns(self) -> list[int]:
         """The numbers of the items at which a writer returns; the journal has their positions."""
@@ -97,7 +105,8 @@ def scripts(draw: Callable[..., Any]) -> Script:
     if draw(st.booleans()) and len(rest) > 2:
         number = draw(st.integers(2, len(rest) - 1))
         idle[number] = draw(st.sampled_from("xy"))
-    return Script(numbered, _set_aside(numbered, idle))
+    found = _set_aside(numbered, idle)
+    return _all_silent(numbered, found) if draw(st.booleans()) else Script(numbered, found)
 
 
 def _set_aside(made: Sequence[ScriptItem], idle: Mapping[int, str]) -> dict[int, str]:
@@ -112,6 +121,17 @@ def _set_aside(made: Sequence[ScriptItem], idle: Mapping[int, str]) -> dict[int,
         if writer in here - away and len(here - away) > 1:
             found[number] = writer
     return found
+
+
+def _all_silent(made: Sequence[ScriptItem], idle: Mapping[int, str]) -> Script:
+    """The script in which both writers are silent at once; if their clocks are equal, only one is."""
+    for number in idle:
+        so_far = Script([item for item in made if item.number <= number], {})
+        (clocks,), _ = judged(fed(LAWS[0], so_far, made), "a")
+        x, y = (f.clock_of(clocks.get(writer, ())) for writer in "xy")
+        if x != y:
+            return Script(made, {number: "x" if x < y else "y"}, all_silent=True)
+    return Script(made, idle)
 
 
 def _is_end(item: ScriptItem) -> bool:

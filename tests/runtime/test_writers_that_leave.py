@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 import rowtime as rt
 
@@ -61,6 +64,35 @@ def test_a_writer_that_returns_after_a_restart_continues_at_its_own_clock(spark:
     assert got == [5, 9, 10, 12]
     found = rt.verify(tmp_path / "check", pipeline, received={"query": _table(got)})
     assert all(output.differences == 0 for output in found.outputs if output.kind == "ledger"), found
+
+
+@pytest.mark.parametrize("timed", ["by their writers", "by a T-sort over arrival times"])
+@pytest.mark.parametrize("stopped", ["pump_03", "a_pump"])
+def test_if_all_writers_are_silent_the_one_with_the_greatest_clock_stays(
+    spark: SparkSession, tmp_path: Path, stopped: str, timed: str
+) -> None:
+    got: list[Any] = []
+    by_sort = timed.startswith("by a T-sort")
+    view = "at AS ROWTIME, n FROM s ORDER BY at WITHIN INTERVAL '0' SECOND" if by_sort else "n FROM s"
+    sql = f"""CREATE STREAM s (at TIMESTAMP, n INT) IDLE AFTER INTERVAL '1' SECOND;
+    CREATE VIEW v AS SELECT STREAM {view};
+    SELECT STREAM n FROM v;"""
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql)
+    pipeline.sink("result", lambda batch: _take(batch, got))
+    pipeline.run_available(tmp_path / "check")
+    for name, minutes in ((stopped, (1, 2)), ("boiler-01", (3, 8)), ("boiler-02", (4, 9))):
+        with rt.writer("s", home=tmp_path / "home", writer=name) as opened:
+            times = [f"2024-01-01 10:{minute:02}:00" for minute in minutes]
+            opened.insert(
+                [{"at": f"{at}Z", "n": int(at[14:16])} | ({} if by_sort else {"rowtime": at}) for at in times]
+            )
+    query = pipeline.start(tmp_path / "check")
+    last = time.monotonic() + 60
+    while len(got) < 6 and time.monotonic() < last:  # up to 10:09, the clock of boiler-02
+        time.sleep(0.05)
+    query.stop()
+    assert query.engine.entry["sources"]["s"]["away"] == {stopped: "idle", "boiler-01": "idle"}
+    assert got == [1, 2, 3, 4, 8, 9]
 
 
 def _take(batch: Batch, got: list[Any]) -> None:

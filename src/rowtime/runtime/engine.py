@@ -102,7 +102,7 @@ class Engine:
     settle: Callable[..., None] = lambda *, succeeded: None  # noqa: ARG005 - its name is given
 
     def __post_init__(self) -> None:
-        self.presence, self.watch, self._portions = Presence(), Watch(), Portions()
+        self.presence, self.watch, self._portions = Presence(self.program.operators), Watch(), Portions()
         self.plan = self.program.described()
         self._fresh, self._failed, self._here, self._most = True, False, True, sys.maxsize
         self.skipped_in: Checkpoint | None = None  # the place of skipped rows, if not the checkpoint
@@ -377,9 +377,9 @@ class Engine:
         source = self.sources[node.name]
         before = self.entry["sources"].get(node.name, {"offsets": {}, "state": {}, "away": {}})
         part, state = self._portions.take(node.name, source, before, self.limits)
-        wanted, clocks = self.ends or node.name in self._ending, self.entry.get("clocks", {}).get(node.name, {})
-        part, ended = with_end(node, source, part, before, clocks, wanted=wanted)
-        held = self.presence.held(node, part, before, self.clock())
+        wanted, clocks = self.ends or node.name in self._ending, self.entry.get("clocks", {})
+        part, ended = with_end(node, source, part, before, clocks.get(node.name, {}), wanted=wanted)
+        held = self.presence.held(node, part, before, clocks, self.clock())
         notes = {"offsets": dict(part.end), "state": dict(state), **held.notes, **ended}
         return Taken(source, part, held.present, held.joined, held.left), notes
 

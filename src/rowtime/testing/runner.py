@@ -70,7 +70,7 @@ def play(  # noqa: PLR0913 - what happens besides the items, and when
     *,
     restart: bool = False,
     given: Mapping[int, tuple[str, int]] = MappingProxyType({}),
-    idle: Mapping[int, tuple[str, str]] = MappingProxyType({}),
+    idle: Mapping[int, Sequence[tuple[str, str]]] = MappingProxyType({}),
 ) -> Outcome:
     """Run a case with ticks that end after the items ``cut``; ``restart``: a new engine for each tick.
 
@@ -95,7 +95,8 @@ def play(  # noqa: PLR0913 - what happens besides the items, and when
             if upto in given:
                 put(folder, *given[upto])
             if upto in idle:
-                engine.presence.forget(*idle[upto])
+                for writer in idle[upto]:
+                    engine.presence.forget(*writer)
                 outcome.ends.append(upto)
                 engine.tick()
                 outcome.clocks.append(_clock(engine))
