@@ -70,7 +70,7 @@ def folder(spark: SparkSession, tmp_path: Path) -> Folder:
     return Folder(spark, tmp_path / "in")
 
 
-def pipeline(spark: SparkSession, tmp_path: Path, frame: DataFrame, sql: str, **names: str) -> tuple[rt.Pipeline, Rows]:
+def pipeline(spark: SparkSession, tmp_path: Path, frame: DataFrame, sql: str, **names: Any) -> tuple[rt.Pipeline, Rows]:
     rows = Rows()
     made = rt.Pipeline(spark, home=tmp_path / "home").source("events", frame, **names).sql(sql).sink("result", rows)
     return made, rows
@@ -108,7 +108,7 @@ def test_each_writer_has_a_mark_of_its_own_and_the_least_closes(
 
 @pytest.mark.slow
 def test_without_an_order_no_row_is_refused_inside_a_batch(spark: SparkSession, folder: Folder, tmp_path: Path) -> None:
-    made, rows = pipeline(spark, tmp_path, folder.frame, PER_MINUTE.format("events"), rowtime="at")
+    made, rows = pipeline(spark, tmp_path, folder.frame, PER_MINUTE.format("events"), rowtime="at", unordered=True)
     folder.add(("a", 1, "10:01:00"), ("a", 2, "10:00:10"), ("a", 3, "10:00:59"))
     folder.add(("a", 4, "10:00:58"), ("a", 5, "10:02:00"), ("a", 6, "10:01:00"))
     query = made.run_available(tmp_path / "check")
@@ -118,7 +118,7 @@ def test_without_an_order_no_row_is_refused_inside_a_batch(spark: SparkSession, 
 
 def test_a_sort_judges_a_set_by_the_mark_before_it(spark: SparkSession, folder: Folder, tmp_path: Path) -> None:
     sql = "SELECT STREAM at AS ROWTIME, n FROM events ORDER BY at WITHIN INTERVAL '10' SECOND"
-    made, rows = pipeline(spark, tmp_path, folder.frame, sql)
+    made, rows = pipeline(spark, tmp_path, folder.frame, sql, unordered=True)
     folder.add(("a", 1, "10:01:00"), ("a", 2, "10:00:10"))
     folder.add(("a", 3, "10:00:49"), ("a", 4, "10:00:55"), ("a", 5, "10:02:00"))
     query = made.run_available(tmp_path / "check")
@@ -162,7 +162,7 @@ def test_rows_with_an_order_may_be_events(spark: SparkSession, folder: Folder, t
 def test_events_without_an_order_are_judged_by_the_bound_before_their_batch(
     spark: SparkSession, folder: Folder, tmp_path: Path
 ) -> None:
-    made, rows = pipeline(spark, tmp_path, folder.frame, ALIVE, shape=EVERY_TWO)
+    made, rows = pipeline(spark, tmp_path, folder.frame, ALIVE, shape=EVERY_TWO, unordered=True)
     folder.add(("a", 1, "10:00:30"), ("b", 2, "10:00:00"), ("c", 4, "10:00:05"))  # and then the bound is 10:00:20
     folder.add(("a", 8, "10:00:19"), ("b", 16, "10:05:00"), ("c", 32, "10:00:20"))
     query = made.run_available(tmp_path / "check")
@@ -193,8 +193,8 @@ def test_edges_of_a_dataframe_are_matched_by_all_but_their_positions(
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"shape": "EDGE (at, at)"}, "R190 rows without an order"),
-        ({"shape": "POINT (at) BOUND FROM others"}, "R190 rows without an order"),
+        ({"shape": "EDGE (at, at)", "unordered": True}, "R190 rows without an order"),
+        ({"shape": "POINT (at) BOUND FROM others", "unordered": True}, "R190 rows without an order"),
         ({"shape": "POINT (at)", "event_time": rt.EventTime("at")}, "R190 a guard or an event time"),
         ({"shape": "POINT (never)"}, "R103"),
         ({"shape": "ROUND"}, "R101"),
@@ -263,7 +263,11 @@ def crashing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, int], N
 
 @pytest.mark.parametrize(
     "names",
-    [pytest.param(PLACED, id="ordered"), pytest.param({"rowtime": "at"}, id="sets", marks=pytest.mark.slow)],
+    [
+        pytest.param(PLACED, id="ordered"),
+        pytest.param({"rowtime": "at"}, id="of files"),
+        pytest.param({"rowtime": "at", "unordered": True}, id="sets", marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("point", [*(pytest.param(point, marks=pytest.mark.slow) for point in POINTS[:-1]), POINTS[-1]])
 def test_a_crash_loses_no_batch_and_repeats_none(
@@ -271,7 +275,7 @@ def test_a_crash_loses_no_batch_and_repeats_none(
     folder: Folder,
     tmp_path: Path,
     crashing: Callable[[str, int], None],
-    names: dict[str, str],
+    names: dict[str, Any],
     point: str,
 ) -> None:
     for rows in FEED:

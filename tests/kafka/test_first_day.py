@@ -241,8 +241,8 @@ class Job:
         self.made.sql(stream).sql(REPLACED.format(out=self.out))
         return self
 
-    def handed(self, frame: DataFrame) -> Job:
-        self.made.source("clicks", frame, writer="partition", position="offset").sql(REPLACED.format(out=self.out))
+    def handed(self, frame: DataFrame, **names: str) -> Job:
+        self.made.source("clicks", frame, **names).sql(REPLACED.format(out=self.out))
         return self
 
     def run(self) -> None:
@@ -269,18 +269,22 @@ def test_a_spark_job_is_replaced_line_for_line_and_no_row_is_lost(
 ) -> None:
     original = SparkJob(spark, broker, topic, tmp_path)
     direct = Job(spark, tmp_path, "direct").direct(broker, topic)
-    handed = Job(spark, tmp_path, "handed").handed(decoded(spark, broker, topic))
+    names = {"writer": "partition", "position": "offset"}
+    handed = Job(spark, tmp_path, "handed").handed(decoded(spark, broker, topic), **names)
+    derived = Job(spark, tmp_path, "derived").handed(decoded(spark, broker, topic))
     for number, feed in enumerate(clicks(seed=7)):
         broker.send(topic, *feed)
         original.run()
         if number in {2, 5}:  # the refusals do not depend on the batches
             direct.run()
             handed.run()
+            derived.run()
     # The last partition is behind: rowtime waits for it, but Spark drops its rows. At the end each partition sends one
     # more row, so that every minute that Spark has is complete here too.
     broker.send(topic, *(Record(json.dumps({"page": "p", "ev": iso(1800), "id": -1 - n}), n) for n in range(3)))
     direct.run()
     handed.run()
+    derived.run()
     theirs, ours = windows(spark, original.out), windows(spark, direct.out)
     assert len(theirs) >= 7
     assert set(theirs) <= set(ours)
@@ -291,3 +295,25 @@ def test_a_spark_job_is_replaced_line_for_line_and_no_row_is_lost(
     assert direct.refused == {}
     assert windows(spark, handed.out) == ours
     assert handed.refused == {}
+    assert windows(spark, derived.out) == ours
+    assert derived.refused == {}
+    assert derived.query is not None
+    assert {*derived.query.engine.entry["sources"]["clicks"]["offsets"]} == {f"{topic}/{n:05}" for n in range(3)}
+
+
+def test_a_dataframe_of_kafka_without_its_offsets_is_refused_with_the_columns_to_keep(
+    spark: SparkSession, broker: Broker, topic: str
+) -> None:
+    records = decoded(spark, broker, topic)
+    for frame in (
+        records.drop("offset"),
+        records.withColumn("offset", F.lit(1)),
+        records.selectExpr("*", "explode(array(1))"),
+    ):
+        with pytest.raises(rt.Refused, match="R224") as refused:
+            rt.Pipeline(spark).source("clicks", frame).sql("SELECT STREAM ev FROM clicks").compile()
+        assert "Keep Kafka's topic, partition and offset" in refused.value.problems[0].hint
+    kept = records.where("ev IS NOT NULL").drop("topic")  # there is only one
+    assert (
+        not rt.Pipeline(spark).source("clicks", kept).sql("SELECT STREAM ev FROM clicks").compile().streams[0].batched
+    )

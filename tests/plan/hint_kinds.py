@@ -88,6 +88,8 @@ FOLLOWED: dict[str, str] = {
     'Correct it, or let it return None for such values. Then start again with --renewed NAME, or pipeline.renewed("NAME"): the tick is repeated.': "tests/api/test_functions_of_the_session.py::test_a_function_that_fails_ends_the_run_and_once_it_is_fixed_the_tick_is_repeated",
     "Fix the function. The rows are committed: the next start calls it with the same rows again.": "tests/runtime/test_retries.py::test_a_sink_function_that_raises_ends_the_run_with_its_name",
     "Name columns that number the rows of each writer, each row once and ascending, as Kafka's offset does.": "tests/api/test_streaming_dataframe.py::test_writer_and_position_give_the_order",
+    "Read it with spark.readStream, or join it as a table: df.createOrReplaceTempView('…').": "tests/api/test_derived_places.py::test_a_dataframe_that_is_not_streaming_is_refused",
+    "Give the files different times of change, or read them with CREATE STREAM … USING.": "tests/api/test_derived_places.py::test_files_of_one_time_of_change_that_come_in_another_order_than_their_names_end_the_run",
     "Name the column that has the position of each row.": "tests/api/test_streaming_dataframe.py::test_writer_and_position_give_the_order",
     "Name a position column.": "tests/api/test_streaming_dataframe.py::test_rows_with_an_order_may_be_events",
     # Functions and tables of the session.

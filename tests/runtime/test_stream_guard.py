@@ -158,7 +158,7 @@ def test_early_rows_of_a_streaming_dataframe(spark: SparkSession, tmp_path: Path
         path.write_text(json.dumps({"n": n, "at": at}) + "\n")
         os.utime(path, (n + 1, n + 1))
     frame = spark.readStream.schema("n INT, at TIMESTAMP").option("maxFilesPerTrigger", "1").json(str(folder))
-    names = {"rowtime": "at", **({"position": "n"} if ordered else {})}
+    names = {"rowtime": "at", **({"position": "n"} if ordered else {"unordered": True})}
     kept = Kept()
     pipeline = kept.pipeline(spark, tmp_path, BOTH.replace(LOG, ""))
     pipeline.source("s", frame, **names, early_beyond=timedelta(hours=1)).run_available(tmp_path / "check")
@@ -244,7 +244,7 @@ def test_a_streaming_dataframe_has_the_same_limits(spark: SparkSession, tmp_path
     assert kept.good == [1, 2, 3, 4, 7, 8]
     assert sorted(kept.bad) == [(0, "EARLY"), (5, "EARLY"), (6, "EARLY")]
     with pytest.raises(rt.Refused, match="R190"):
-        rt.Pipeline(spark).sql("SELECT STREAM n FROM s").source("s", frame, rowtime="at", resync_after=2).compile()
+        rt.Pipeline(spark).sql("SELECT STREAM n FROM s").source("s", frame, unordered=True, resync_after=2).compile()
 
 
 PUMPED = """CREATE STREAM raw (n INT);

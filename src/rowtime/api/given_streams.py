@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from rowtime.api.derived_places import placed, without_order
 from rowtime.api.relations import EventTime, columns_text, named
 from rowtime.core.errors import Place, Refused, refuse
 from rowtime.core.shapes import EventShape
@@ -22,20 +24,44 @@ if TYPE_CHECKING:
 class GivenStream:
     """A DataFrame with the ``names`` of its rowtime, writer and position columns, as `Pipeline.source` takes them."""
 
-    frame: DataFrame
-    names: Mapping[str, str | None]
+    given: DataFrame
+    named: Mapping[str, str | None]
     early_beyond: timedelta | None = None
     resync_after: int = 0
     early_beyond_arrival: timedelta | None = None
     event_time: EventTime | None = None
     shape: str | None = None
+    unordered: bool = False
+
+    @cached_property
+    def _placed(self) -> tuple[DataFrame, Mapping[str, str | None]]:
+        return (self.given, self.named) if self.unordered else placed(self.given, self.named)
+
+    @property
+    def frame(self) -> DataFrame:
+        """Return the DataFrame, with the place of each row if its source gives it."""
+        return self._placed[0]
+
+    @property
+    def names(self) -> Mapping[str, str | None]:
+        """Return the names of the columns, with those that the source gives."""
+        return self._placed[1]
 
     def stream(self, name: str) -> StreamDef:
-        """Return the stream. Raises ``Refused`` if the declarations contradict each other."""
+        """Return the stream. Raises ``Refused`` if rows have no order, or if the declarations contradict each other."""
+        if not self.given.isStreaming:
+            hint = "Read it with spark.readStream, or join it as a table: df.createOrReplaceTempView('…')."
+            raise refuse("R124", f"the DataFrame {name} is not a streaming DataFrame", hint)
+        if self.unordered and self.named["position"] is not None:
+            raise refuse(
+                "R224", f"{name} has a position column, and is declared unordered", "Leave one of the two out."
+            )
+        if not self.unordered and self.names["position"] is None:
+            raise without_order(name, self.given)
         shape = None if self.shape is None else self._shape(name, self.shape)
         columns = tuple(
             (field.name, field.dataType.simpleString())
-            for field in self.frame.schema.fields
+            for field in self.given.schema.fields
             if shape is None or field.name.lower() not in self._of_rows(shape)
         )
         options = tuple((key, value or "") for key, value in self.names.items())
@@ -56,7 +82,7 @@ class GivenStream:
         """Parse the text after EVENT SHAPE; edges need an order, which a batch without positions lacks."""
         if self.event_time or self.early_beyond or self.early_beyond_arrival:
             raise _together(name, "a guard or an event time", "Leave one of the two out.")
-        columns = {field.name: _TIMES.get(field.dataType.typeName(), "STRING") for field in self.frame.schema.fields}
+        columns = {field.name: _TIMES.get(field.dataType.typeName(), "STRING") for field in self.given.schema.fields}
         script = parse_script(f"CREATE STREAM {named(name)} ({columns_text(columns)}) EVENT SHAPE {text}")
         if script.problems:
             raise Refused(*script.problems)

@@ -133,6 +133,7 @@ class Pipeline:
         rowtime: str | None = None,
         writer: str | None = None,
         position: str | None = None,
+        unordered: bool = False,
         early_beyond: timedelta | None = None,
         resync_after: int = 0,
         early_beyond_arrival: timedelta | None = None,
@@ -142,19 +143,23 @@ class Pipeline:
         """Read a streaming DataFrame as the stream ``name``.
 
         It is read through Spark's ``foreachBatch``. ``rowtime`` names the column that gives the rowtime; ``writer`` and
-        ``position`` name the columns that give the order of rows (topic and partition, and offset, for example).
-        Without them a batch is an unordered set, sorted by rowtime and judged by the clock before the batch.
+        ``position`` name the columns that give the order of rows. Without them the source gives the order, as far as
+        the DataFrame only selects and filters: topic, partition and offset of Kafka, if it keeps these columns; the
+        times of change and names of files, and the order of rows in them; the ``value`` of ``rate``. Other DataFrames
+        are refused (R224). ``unordered``: a batch is a set without an order, sorted by rowtime and judged by the clock
+        before the batch; the result then depends on how Spark cuts the batches.
         ``early_beyond`` is the guard: a row whose rowtime lies further above its writer's clock is refused as EARLY,
         unless ``resync_after`` later rows lie near it. ``early_beyond_arrival`` limits how far a rowtime may lie above
         the arrival time, which is that of the batch. ``event_time`` declares one of the columns as event time.
-        ``shape`` is the text after EVENT SHAPE, as in `events`: the rows are then events with lifetimes. Without
-        positions they are judged by the bound before their batch, and edges, whose order matters, are refused (R190).
+        ``shape`` is the text after EVENT SHAPE, as in `events`: the rows are then events with lifetimes. If they
+        are unordered, they are judged by the bound before their batch, and edges, whose order matters, are refused
+        (R190).
         For edges the columns of position and rowtime are not part of the payload, because the two rows of an event
         differ only in them.
         """
         names = {"rowtime": rowtime, "writer": writer, "position": position}
         guard = (early_beyond, resync_after, early_beyond_arrival)
-        self._given[name.lower()] = GivenStream(streaming, names, *guard, event_time, shape)
+        self._given[name.lower()] = GivenStream(streaming, names, *guard, event_time, shape, unordered)
         return self
 
     def sink(self, name: str, function: Callable[[Batch], object]) -> Pipeline:

@@ -113,7 +113,7 @@ class BatchDriver:
         with self._turn:
             if self._over:
                 raise InterruptedError("the pipeline has been stopped; Spark repeats this batch at the next start")
-            kept = rows.persist()
+            kept = source.in_order(rows).persist()
             try:
                 source.hand(number, kept)
                 return self._engine.tick()

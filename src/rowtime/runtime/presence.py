@@ -9,7 +9,7 @@ from rowtime.client.writer import EVERYONE
 from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import Operator
-from rowtime.operators.streams.stream import Stream
+from rowtime.operators.streams.stream import Stream, streams_of
 from rowtime.runtime.sources.contract import Slice
 
 Notes = Mapping[str, Any]
@@ -29,7 +29,7 @@ class Presence:
 
     def __init__(self, operators: Sequence[Operator]) -> None:
         self._heard: dict[tuple[str, str], int] = {}
-        self._marks = {node.name: _marks(node, operators) for node in operators if isinstance(node, Stream)}
+        self._marks = {node.name: _marks(node, operators) for node in streams_of(operators)}
 
     def forget(self, stream: str, writer: str) -> None:
         """Treat a writer as silent forever, until it sends something."""

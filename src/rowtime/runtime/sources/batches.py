@@ -1,8 +1,9 @@
 """A streaming DataFrame as a source: Spark's ``foreachBatch`` delivers one batch per tick.
 
 If columns for writer and position are given, they define the order of the rows, and a writer is known from its first
-row on. Without a position column, a batch is an unordered set: its rows are judged against the clock before the batch,
-so no row is refused for an order that does not exist. The source's notes record which batches are done, because after a
+row on. If a position is a structure, as that of a row in files, rows are numbered from the start of the stream.
+Without a position column, a batch is an unordered set: its rows are judged against the clock before the batch, so no
+row is refused for an order that does not exist. The source's notes record which batches are done, because after a
 restart Spark delivers batches again that it had not committed itself.
 """
 
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from pyspark.sql.types import StructType
 
 from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem, Refused, refuse
@@ -21,15 +23,20 @@ from rowtime.runtime.sources.contract import Limits, Offsets, Slice
 
 THE_WRITER = "batches"
 SET_BITS = 40  # the position of a row in an unordered batch consists of the batch's number and the row's
+_READ, _NTH = "__read", "__nth"  # the number of a row as Spark reads the batch, and in the order of the places
 
 
 class _Batch(NamedTuple):
-    """A batch from Spark; ``spans`` are the positions [first, end) of each writer."""
+    """A batch from Spark; ``spans`` are the positions [first, end) of each writer.
+
+    ``places``: those of the first and the last row, if they are structures.
+    """
 
     number: int
     rows: DataFrame
     size: int
     spans: Mapping[str, tuple[int, int]]
+    places: tuple[Sequence[Any], Sequence[Any]] | None = None
 
 
 class BatchSource:
@@ -57,7 +64,18 @@ class BatchSource:
         self._clock = clock
         self.gives_rowtime = self._rowtime is not None
         self.batched = self._position is None
+        types = {field.name.lower(): field.dataType for field in frame.schema.fields}
+        self._numbered = isinstance(types.get((self._position or "").lower()), StructType)
         self._pending: _Batch | None = None
+
+    def in_order(self, rows: DataFrame) -> DataFrame:
+        """Return the rows of a batch with their numbers in it, if their places are structures."""
+        if not self._numbered:
+            return rows
+        # Rows of one place are in a partition of Spark, in their order. One partition of the window has all rows.
+        read = rows.selectExpr("*", f"monotonically_increasing_id() AS {_READ}")
+        order = f"PARTITION BY {_READ} < 0 ORDER BY {self._place}, {_READ}"
+        return read.selectExpr(*map(quoted, rows.columns), f"row_number() OVER ({order}) - 1 AS {_NTH}")
 
     def hand(self, number: int, rows: DataFrame) -> None:
         """Make a batch the next range; it stays until it is dropped. Its rows are read several times.
@@ -72,8 +90,13 @@ class BatchSource:
             raise _disordered(f"{missing} rows of a batch have no position: their {self._position} is null")
         base = number << SET_BITS
         whole = (base, base + (1 << SET_BITS))
-        spans = {row[WRITER]: whole if self.batched else (row["first"], row["last"] + 1) for row in counts}
-        self._pending = _Batch(number, rows, sum(row["n"] for row in counts), spans)
+        size, places = sum(row["n"] for row in counts), None
+        if self._numbered:
+            spans = {row[WRITER]: (0, size) for row in counts}
+            places = (min(row["first"] for row in counts), max(row["last"] for row in counts)) if counts else None
+        else:
+            spans = {row[WRITER]: whole if self.batched else (row["first"], row["last"] + 1) for row in counts}
+        self._pending = _Batch(number, rows, size, spans, places)
 
     def drop(self) -> None:
         """Forget the batch: its tick is over."""
@@ -84,6 +107,12 @@ class BatchSource:
         batch = self._pending
         if batch is None or batch.number < state.get("next", 0):
             return Slice(start, start, rows=0), state
+        earlier = state.get("rows", 0)
+        if self._numbered:
+            _check_files(batch.places, state.get("last"))
+            batch = batch._replace(
+                spans={w: (first + earlier, after + earlier) for w, (first, after) in batch.spans.items()}
+            )
         back = [f"{w!r} from {start[w]} to {first}" for w, (first, _) in batch.spans.items() if first < start.get(w, 0)]
         if back:
             raise _disordered(f"positions ({self._position}) go back, of the writers {', '.join(back)}")
@@ -91,8 +120,13 @@ class BatchSource:
         end = {**start, **{w: after for w, (_, after) in batch.spans.items()}}
         # The arrival time is when the batch was delivered; later items of any writer arrive later.
         now = max(self._clock(), state.get("arrival", 0))
-        part = Slice(begin, end, arrived=dict.fromkeys(end, now), rows=batch.size, detail={"arrival": now})
-        return part, {"next": batch.number + 1, "arrival": now}
+        part = Slice(
+            begin, end, arrived=dict.fromkeys(end, now), rows=batch.size, detail={"arrival": now, "earlier": earlier}
+        )
+        notes: dict[str, Any] = {"next": batch.number + 1, "arrival": now}
+        if self._numbered:
+            notes |= {"rows": earlier + batch.size, "last": [*batch.places[1]] if batch.places else state.get("last")}
+        return part, notes
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:  # noqa: ARG002
         """Raise ``Refused`` (R407): Spark does not deliver a committed batch again."""
@@ -108,7 +142,9 @@ class BatchSource:
         names = [quoted(name) for name in self._columns]
         given = f"CAST({quoted(self._rowtime)} AS TIMESTAMP)" if self._rowtime else "CAST(NULL AS TIMESTAMP)"
         place = self._place
-        if self.batched:
+        if self._numbered:
+            place = f"{part.detail['earlier']}L + {_NTH}"
+        elif self.batched:
             # The hash makes the numbers depend on the rows, not on how Spark distributed them.
             order = f"{given}, xxhash64({', '.join(names)})"
             place = (
@@ -147,7 +183,20 @@ class BatchSource:
     @property
     def _place(self) -> str:
         """Return SQL: the position of a row, if there is one."""
-        return f"CAST({quoted(self._position)} AS BIGINT)" if self._position else "0L"
+        if self._position is None:
+            return "0L"
+        return quoted(self._position) if self._numbered else f"CAST({quoted(self._position)} AS BIGINT)"
+
+
+def _check_files(places: tuple[Sequence[Any], Sequence[Any]] | None, last: Sequence[Any] | None) -> None:
+    """Refuse files whose order depends on the batches: Spark takes files of one time of change in any order."""
+    if places is None or last is None:
+        return
+    (at, path, _), before = places[0], last[1]
+    if at == last[0] and path < before:
+        what = f"{path} has the same time of change as {before}, which an earlier batch had, and sorts before it"
+        hint = "Give the files different times of change, or read them with CREATE STREAM … USING."
+        raise Failure(Problem("R505", f"{what}: Spark takes such files in any order", hint=hint))
 
 
 def _disordered(what: str) -> Failure:
