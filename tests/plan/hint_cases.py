@@ -671,4 +671,17 @@ SYSTEMS = [  # statements and clauses of other systems
     Case(f"SELECT STREAM EARLIEST_BY_OFFSET(n) AS x FROM s GROUP BY {HOUR}", "R107", r"Write (FIRST\()x", r"EARLIEST_BY_OFFSET\(", "{0}"),
 ]
 
-CASES = [*ELEMENTS, *JOINS, *GROUPS, *WINDOWS, *EMITS, *SYSTEMS, *OVERS, *EVENTS, *LIFETIMES, *PANES, *FORMS, *FUNCTIONS, *STATEMENTS, *FILES, *MORE, *MATCHES]
+X = "CREATE STREAM x (page STRING, at TIMESTAMP) USING csv OPTIONS (path '/data/x')"
+HOURS = "SELECT STREAM COUNT(*) AS n FROM x GROUP BY FLOOR(x.ROWTIME TO HOUR)"
+LATER = "r.u BETWEEN {0} AND {0} + INTERVAL '1' HOUR"
+TIMES = [
+    Case(f"{X}; {HOURS}", "R226", r"event, (CREATE VIEW (\w+) .*), and read", "; SELECT.*", f"; {{0}}; {HOURS.replace('FROM x', 'FROM {1} AS x')}"),
+    Case(f"{X.replace('TIMESTAMP', 'STRING')}; {HOURS}", "R226", "a TIMESTAMP, and promote it: (SELECT STREAM t AS ROWTIME), …", "", f"{X.replace('at ', 't ')}; CREATE VIEW y AS {{0}} FROM x {TSORT}; {HOURS.replace('FROM x', 'FROM y AS x')}"),
+    Case(f"{X}; SELECT STREAM x.page FROM x JOIN r ON x.page = r.page AND {LATER.format('x.at')}", "R225", "compares them: (SELECT .*)[.]$", "SELECT.*", "{0}"),
+    Case(f"{X}; SELECT STREAM x.page FROM x JOIN r ON x.page = r.page", "R225", "compares them: (SELECT .*)[.]$", "SELECT.*", "{0}"),
+    Case(f"{X.replace(', at TIMESTAMP', '')}; SELECT STREAM x.page FROM x JOIN r ON x.page = r.page", "R225", r"view: (SELECT STREAM t AS ROWTIME, \* FROM s .*)[.] Then", "", "SELECT STREAM a.page FROM ({0}) AS a JOIN r ON a.page = r.page AND r.ROWTIME BETWEEN a.ROWTIME AND a.ROWTIME + INTERVAL '1' HOUR"),
+    Case(f"SELECT STREAM s.page FROM s JOIN r {ON} AND {LATER.format('s.t')}", "R158", "compares them: (SELECT .*)[.] If", "", "{0}"),
+    Case(f"SELECT STREAM s.page FROM s JOIN r {ON} AND {LATER.format('s.t')}", "R158", "say so: ON (.*) AND …", "ON", "ON {0} AND"),
+]
+
+CASES = [*TIMES, *ELEMENTS, *JOINS, *GROUPS, *WINDOWS, *EMITS, *SYSTEMS, *OVERS, *EVENTS, *LIFETIMES, *PANES, *FORMS, *FUNCTIONS, *STATEMENTS, *FILES, *MORE, *MATCHES]

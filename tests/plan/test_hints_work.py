@@ -69,7 +69,7 @@ CASES: list[tuple[str, str, Follow]] = [
     (f"SELECT STREAM COUNT(*) AS c FROM s GROUP BY n WITHIN {MINUTE}", "R128", replaced(GROUP, f"example {LAST}")),
     ("SELECT STREAM page FROM s ORDER BY n", "R138", replaced("ORDER.*", r"(ORDER BY .*)\.$")),
     ("SELECT STREAM page FROM s ORDER BY t", "R138", sorted_below),
-    ("SELECT STREAM page FROM s JOIN r ON s.t = r.u", "R150", replaced("page", r"Write (s\.page)")),
+    ("SELECT STREAM page FROM s JOIN r ON s.ROWTIME = r.ROWTIME", "R150", replaced("page", r"Write (s\.page)")),
     (f"{JOIN} AND s.ROWTIME > r.ROWTIME", "R152", replaced("ON .*", r"(ON .*)\.$")),
     (f"{JOIN.replace('JOIN', 'LEFT JOIN')} WHERE {MEET}", "R152", replaced("ON .*", r"(ON .*)\.$")),
     (JOIN, "R158", replaced("ON .*", r"(ON s\.page.*?)\. Or")),
@@ -141,10 +141,15 @@ def test_an_item_without_a_name_is_named_by_its_position() -> None:
 
 @pytest.mark.parametrize(
     "on",
-    ["s.ROWTIME = r.ROWTIME AND s.page = r.page", "s.t = r.u", f"r.ROWTIME BETWEEN s.ROWTIME AND s.ROWTIME + {MINUTE}"],
+    ["s.ROWTIME = r.ROWTIME AND s.page = r.page", f"r.ROWTIME BETWEEN s.ROWTIME AND s.ROWTIME + {MINUTE}"],
 )
 def test_a_join_with_a_condition_on_time_has_no_warning(on: str) -> None:
     assert compile_script(f"{GIVEN}SELECT STREAM s.page FROM s JOIN r ON {on}").warnings == ()
+
+
+def test_an_equality_of_times_that_are_no_rowtimes_has_a_warning() -> None:
+    (warning,) = compile_script(f"{GIVEN}SELECT STREAM s.page FROM s JOIN r ON s.t = r.u").warnings
+    assert (warning.code, "the condition compares other times" in warning.message) == ("R158", True)
 
 
 def test_names_that_joined_columns_have_inside_are_not_shown() -> None:

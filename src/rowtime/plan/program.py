@@ -237,7 +237,7 @@ class _Compiler:
             frozenset(self.take_over),
             tuple(explains),
             _by_place([*self.problems, *self.catalog.ambiguous()]),
-            _by_place(self.sources.warnings),
+            _by_place(self.sources.warned(sinks)),
             self.catalog,
             dropped_schemas=tuple(self.drops.schemas),
             edges=tuple(self.sources.edges),

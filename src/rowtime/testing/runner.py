@@ -33,6 +33,7 @@ from rowtime.operators.streams.table import Table, tables_of
 from rowtime.plan.bind.python_code import PythonCode
 from rowtime.plan.program import Program, compile_script
 from rowtime.runtime.engine import Engine
+from rowtime.runtime.presence import Presence
 from rowtime.runtime.session import derive
 from rowtime.runtime.sinks.callables import FunctionSink
 from rowtime.runtime.sinks.contract import Batch
@@ -101,6 +102,7 @@ def play(  # noqa: PLR0913 - what happens besides the items, and when
                 engine.tick()
                 outcome.clocks.append(_clock(engine))
                 outcome.holding.append(engine.entry["held"])
+                engine.presence = Presence(engine.program.operators)  # from here on nobody is silent for too long
             if restart and upto != cut[-1]:
                 engine.stop()
                 engine = _engine(spark, program, case, folder, outcome)

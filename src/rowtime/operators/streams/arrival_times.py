@@ -6,6 +6,7 @@ from typing import Final
 
 RECORDED: Final = frozenset({"csv", "json", "parquet", "kafka", "rate", "delta", "iceberg", "ledger", "dataframe"})
 """Formats whose rows have no rowtime of their own, unless the stream declares a column for it. A log is not one."""
+FILES: Final = frozenset({"csv", "json", "parquet"})
 _NAMED_BY: Final = ("rowtime.column", "rowtime")  # the latter is that of a DataFrame
 
 
@@ -13,3 +14,8 @@ def is_timed_by_arrival(source: tuple[str, tuple[tuple[str, str], ...]]) -> bool
     """Return True if every rowtime of a stream is its row's arrival time; ``source``: format and options."""
     kind, options = source
     return kind in RECORDED and not any(name.lower() in _NAMED_BY and value for name, value in options)
+
+
+def is_timed_by_files(source: tuple[str, tuple[tuple[str, str], ...]]) -> bool:
+    """Return True if every rowtime of a stream is the time of change of a file."""
+    return source[0] in FILES and is_timed_by_arrival(source)

@@ -227,6 +227,7 @@ class AsOf:
         typed = exp.IgnoreNulls(this=exp.Last(this=col(AS_OF_ROW)))
         latest = Call(Column(LATEST, kind), _LAST, col(AS_OF_ROW), Frame(None), typed)
         over = Over(fresh(f"{self.name}.as of"), union, items, (latest,), (IS_LEFT, *names))
+        self.binder.sources.compared.add(over.name)
         values = [Item(item.column, exp.Dot(this=col(LATEST), expression=exp.to_identifier(f"f{n}", quoted=True)))
                  for n, item in enumerate(right)]  # fmt: skip
         passed = [Item(item.column, col(item.column.name)) for item in left]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from sqlglot import exp
 
@@ -26,10 +27,10 @@ from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.as_of import AsOf, take_match
 from rowtime.plan.bind.correlation import is_derived
 from rowtime.plan.bind.join_range import Clause, Range, between, comparisons, unique, windows
+from rowtime.plan.bind.join_times import Untimed, compares_windows
 from rowtime.plan.bind.scope import From, Input, Scope
 from rowtime.plan.bind.sources import Binder
 from rowtime.plan.bind.values_below import computed_below
-from rowtime.plan.bind.window_tables import NAMES
 from rowtime.sql.nodes import CurrentRowTimestamp
 from rowtime.sql.places import place_of, refuse_at
 
@@ -116,6 +117,8 @@ class Joins:
                 renamed.append((column.name, new))
                 if (value := source.lineage.get(column.name)) is not None and on_grid(value) == col(ROWTIME):
                     same[new] = time
+                elif column.name in source.own:
+                    same[new] = source.own[column.name]
             own = part.rowtime
             inputs.append(replace(part, columns=tuple(columns), rowtime=time if own == ROWTIME else own))
             renamed += [(own, own)] if not alone and own not in (ROWTIME, "") else []
@@ -234,10 +237,11 @@ class Joins:
             raise self._refused("R152", what, self.query.args["where"], hint)
         given = clause.node.args
         if not distance.timed and (given.get("on") or given.get("using") or given.get("method")):
-            if not _compares_clocks(clause, distance.rest):
+            if not compares_windows(clause, distance.rest):
                 if clause.node.meta.get("subquery"):
                     raise self._timeless(clause)
-                self.sources.warnings.append(self._simultaneous(clause))
+                untimed = Untimed(self.binder, self.query, self.name, clause, partial(self._limited, clause))
+                self.sources.warnings.append(untimed.judge(distance.rest))
             return replace(distance, low=0, high=0)
         if self.query.args.get("unbounded_state"):
             return distance.at_least(-EVER).at_most(EVER)
@@ -257,17 +261,6 @@ class Joins:
         names = (clause.inputs[0][0].alias, clause.inputs[1][0].alias)
         rewritten = rewrites.joined(self.query, number, *names)
         return rewrites.shown(rewritten, lambda query: self.binder.binds(query, self.name), _LIMITED)
-
-    def _simultaneous(self, clause: Clause) -> Problem:
-        """Return a warning: the condition does not mention time, so rows with equal rowtimes join."""
-        left, right = clause.inputs[0][0].alias, clause.inputs[1][0].alias
-        what = f"only rows of {left} and {right} with equal ROWTIMEs match: the condition does not mention time"
-        window = "OVER (RANGE INTERVAL '1' MINUTE PRECEDING)"
-        hint = (
-            f"{self._limited(clause)} Or give {left} and {right} a window each, before AS: {window}. "
-            f"If equal rowtimes are meant, say so: ON {left}.ROWTIME = {right}.ROWTIME AND …"
-        )
-        return Problem("R158", what, place_of(self.text, clause.node.this), hint, warns=True)
 
     def _timeless(self, clause: Clause) -> Refused:
         """Refuse a sub-query of a stream without a condition on time: it is unknown which rows it means."""
@@ -323,6 +316,7 @@ class Joins:
         assert distance.low is not None
         assert distance.high is not None
         ahead = (distance.high, -distance.low)
+        own: dict[str, str] = {}
         sides, inputs, lineage = [], [], {}
         for n in (0, 1):
             stamp = stamps[n] if clause.outer[n] else None
@@ -335,8 +329,11 @@ class Joins:
                 time = times.get(one.alias, ROWTIME) if one.alias in mine else one.rowtime
                 optional = one.optional or clause.outer[1 - n]
                 inputs.append(replace(one, rowtime=time, lag=one.lag + lag, optional=optional))
+            names, here = dict(clause.columns[n]), next(iter(times.values()), "")
+            same = {new: clause.same[new] for new in names.values() if new in clause.same}
+            moved = {new: here if time == PLACES[n][0] else time for new, time in same.items()}
+            own |= {new: time for new, time in moved.items() if time}
             if always:
-                names = dict(clause.columns[n])
                 lineage_of_side = clause.sources[n].lineage
                 lineage.update({names[name]: value for name, value in lineage_of_side.items() if name in names})
         left, right = (source.node for source in clause.sources)
@@ -349,22 +346,7 @@ class Joins:
             hint = self._limited(clause)
             self.sources.warnings.append(Problem("R185", what, place_of(self.text, place), hint, warns=True))
         seen = inputs[: len(clause.inputs[0])] if clause.alone else inputs
-        return From(node, tuple(seen), lineage, merged)
-
-
-def _compares_clocks(clause: Clause, rest: Sequence[exp.Expr]) -> bool:
-    """Return True if a condition equates times of both sides: the windows of two groups, say."""
-    timed = []
-    for source, renamed in zip(clause.sources, clause.columns, strict=True):
-        times = {c.name for c in source.node.emits().columns if c.type.upper().startswith(("TIMESTAMP", "DATE"))}
-        clock_names = {*times, *source.lineage, *NAMES}
-        timed.append({new for old, new in renamed if old in clock_names})
-    for part in rest:
-        if isinstance(part, exp.EQ):
-            names = (part.left.name, part.right.name)
-            if any(a in timed[0] and b in timed[1] for a, b in (names, names[::-1])):
-                return True
-    return False
+        return From(node, tuple(seen), lineage, merged, own)
 
 
 def _all(tests: Sequence[exp.Expr]) -> exp.Expr | None:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from rowtime.core.columns import KEY, ROWTIME, SORT_VALUE
 from rowtime.core.errors import Refused
 from rowtime.expr.conditions import col, columns_in
-from rowtime.expr.facts import Fact, Kind
+from rowtime.expr.facts import ROWTIME_FACT, Fact, Kind
 from rowtime.expr.grids import at_end, flat, on_grid
 from rowtime.expr.group_end import fixed_end, group_end, unshifted
 from rowtime.expr.monotonicity import order_of, prove
@@ -24,6 +24,7 @@ from rowtime.operators.rows.select import Item
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.scope import Scope, follows, type_of
 from rowtime.plan.bind.stream_defs import rows_of
+from rowtime.plan.bind.windows import has_clock, is_value
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.numbers import whole_number
@@ -287,3 +288,18 @@ def refuse_untimed(scope: Scope, promoted: exp.Expr, facts: Mapping[str, Fact], 
     whole = f"Say what it counts: timestamp_seconds({text}), timestamp_millis({text}) or timestamp_micros({text})."
     hint = whole if kind is Kind.INTEGER else f"Make a timestamp of it, for example CAST({text} AS TIMESTAMP)."
     scope.refuse("R188", f"only a timestamp can be ROWTIME, and {text} is of kind {kind.value}", node, hint)
+
+
+def equal_to_rowtime(
+    promoted: exp.Expr | None, items: Sequence[Item], columns: Sequence[Column]
+) -> dict[str, exp.Expr]:
+    """Return the entries of a select list that equal the new rowtime: the promoted column, if no cast changes it."""
+    if not isinstance(promoted, exp.Column) or type_of(columns, promoted).upper() != "TIMESTAMP":
+        return {}
+    return {item.column.name: col(ROWTIME) for item in items if item.expression == promoted}
+
+
+def is_clock(scope: Scope, item: Item, at: exp.Expr) -> bool:
+    """Return True if an inlined item tells when its values end: it has an order, by itself or over the rowtime."""
+    moves = item.column.order.moves or has_clock(scope, item.expression)
+    return follows(at) and (moves or (is_value(at) and order_of(at, {ROWTIME: ROWTIME_FACT}).moves))

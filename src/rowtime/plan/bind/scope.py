@@ -53,16 +53,16 @@ class Input:
 
 @dataclass(frozen=True)
 class From:
-    """The input of a SELECT: one operator, whose columns are those of all inputs.
+    """The input of a SELECT: one operator with the columns of all inputs; ``merged``: the meaning of those of USING.
 
-    ``lineage``: columns that are functions of the rowtime. ``merged``: the meaning of USING columns without an input's
-    name.
+    ``lineage``: columns that are functions of the rowtime; ``own``: that equal the rowtime (a column) of their input.
     """
 
     node: Operator
     inputs: tuple[Input, ...]
     lineage: Mapping[str, exp.Expr] = field(default_factory=dict)
     merged: Mapping[str, exp.Expr] = field(default_factory=dict)
+    own: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def shown(self) -> list[Input]:

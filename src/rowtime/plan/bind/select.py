@@ -15,10 +15,9 @@ from sqlglot import exp
 from rowtime.core.columns import PASSED_ROWTIME, PROMOTED_TIME, ROWTIME
 from rowtime.core.errors import Problem, Refused
 from rowtime.expr.conditions import col, columns_in
-from rowtime.expr.facts import ROWTIME_FACT
 from rowtime.expr.grids import on_grid
 from rowtime.expr.many_rows import has_aggregates
-from rowtime.expr.monotonicity import order_of, prove
+from rowtime.expr.monotonicity import prove
 from rowtime.expr.ranges import within
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.events.stitch import Stitch
@@ -37,17 +36,18 @@ from rowtime.plan.bind.group_all import with_listed_groups
 from rowtime.plan.bind.group_plan import GroupPlan, WithinGroup
 from rowtime.plan.bind.grouping_sets import has_sets, union_of_sets, without_clock
 from rowtime.plan.bind.groups import Grouping
+from rowtime.plan.bind.join_times import PromotedInputs
 from rowtime.plan.bind.lateral_views import has_laterals, without_laterals
 from rowtime.plan.bind.lifetime_groups import LifetimeGrouping
 from rowtime.plan.bind.lifetimes import alike, emitted, refuse_in_select
 from rowtime.plan.bind.lifted import LiftedGroups
 from rowtime.plan.bind.named_entries import with_entries
 from rowtime.plan.bind.numbering import sorted_first
-from rowtime.plan.bind.orders import Sort, bind_sort, clocks_after, gates_of
+from rowtime.plan.bind.orders import Sort, bind_sort, clocks_after, equal_to_rowtime, gates_of, is_clock
 from rowtime.plan.bind.over import Windowing
 from rowtime.plan.bind.panes import PaneGrouping, has_panes
 from rowtime.plan.bind.qualify import qualified, refuse_in_where
-from rowtime.plan.bind.scope import From, Scope, follows
+from rowtime.plan.bind.scope import From, Scope
 from rowtime.plan.bind.select_list import items_of
 from rowtime.plan.bind.sources import Binder, BoundQuery, Sources
 from rowtime.plan.bind.spark_windows import without_spark_windows
@@ -55,7 +55,7 @@ from rowtime.plan.bind.subqueries import Subqueries, has_group_subqueries, has_s
 from rowtime.plan.bind.subqueries_below import has_subqueries_below, with_subqueries_below
 from rowtime.plan.bind.tables import Tables
 from rowtime.plan.bind.union_order import common, distinct_union, flat, sorted_union
-from rowtime.plan.bind.windows import has_clock, is_value, refuse_outside
+from rowtime.plan.bind.windows import refuse_outside
 from rowtime.sql.nodes import recognizes
 from rowtime.sql.places import place_of, refuse_at
 
@@ -103,7 +103,10 @@ class QueryBinder:
             return self._of_sets(query, name)
         if has_subqueries(query):
             query = self._subqueries(query, name).joined()
-        return _SelectBinder(self, query, name).bind()
+        try:
+            return _SelectBinder(self, query, name).bind()
+        except PromotedInputs as again:
+            return self._bare(again.query, name)
 
     def _rewritten(self, query: exp.Select, name: str) -> exp.Select | None:
         """Return the plain query for one with elements of a value, with QUALIFY or with sub-queries in its groups."""
@@ -291,13 +294,14 @@ class _SelectBinder:
                 return self._sorted(source, items, condition, gate, clocks_after(gate, scope, items))
             if not hidden:
                 clocks = {item.column.name: (item, scope.inlined(item.expression)) for item in items}
-                lineage = {name: at for name, (item, at) in clocks.items() if _is_clock(scope, item, at)}
+                lineage = {name: at for name, (item, at) in clocks.items() if is_clock(scope, item, at)}
                 return BoundQuery(Select(self.sources.fresh(f"{self.name}.select"), source, items, condition), lineage)
             below = Select(self.sources.fresh(f"{self.name}.select"), source, items, condition, hidden)
             name = self.sources.fresh(self.name)
             ascending = None if sort is not None or promoted is None else _ascending(scope, promoted)
             sorting = TSort(name, below, gate.within, gate.names, gate.ways, sort is not None, follows=ascending)
-            return BoundQuery(replace(sorting, early=gate.early, resync=gate.resync, ahead=gate.ahead))
+            sorting = replace(sorting, early=gate.early, resync=gate.resync, ahead=gate.ahead)
+            return BoundQuery(sorting, equal_to_rowtime(promoted, items, scope.columns))
 
         return build
 
@@ -316,6 +320,7 @@ class _SelectBinder:
         below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, (*sort.items, *by_value))
         name = self.sources.fresh(f"{self.name}.order")
         if sort.closer is None:
+            self.sources.compared.add(name)
             return BoundQuery(SortBy(name, below, value, sort.names, sort.ways, sort.stamp, tuple(clocks)), clocks)
         gates, of = gates_of(source, sort.closer), value.expression
         return BoundQuery(SortByValues(name, below, of, sort.closer, gates, sort.names, sort.ways, sort.stamp))
@@ -382,12 +387,6 @@ class _SelectBinder:
         own = (Item(Column(PASSED_ROWTIME), col(ROWTIME)),) if PASSED_ROWTIME in columns else ()
         below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, (*within.hidden, *own))
         return TSort(self.sources.fresh(self.name), below, within.micros, sorts=False, by_group=True, before=bool(own))
-
-
-def _is_clock(scope: Scope, item: Item, at: exp.Expr) -> bool:
-    """Return True if an inlined item tells when its values end: it has an order, by itself or over the rowtime."""
-    moves = item.column.order.moves or has_clock(scope, item.expression)
-    return follows(at) and (moves or (is_value(at) and order_of(at, {ROWTIME: ROWTIME_FACT}).moves))
 
 
 def _ascending(scope: Scope, promoted: exp.Expr) -> exp.Expr | None:

@@ -27,6 +27,7 @@ from rowtime.operators.panes.event_time import FORWARDED
 from rowtime.operators.rows.select import Item, Select, extended
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.union_all import UnionAll
+from rowtime.plan import file_times
 from rowtime.plan.bind.catalog import Catalog
 from rowtime.plan.bind.declared import declared, order_of, tolerance
 from rowtime.plan.bind.emit import as_rows
@@ -107,10 +108,14 @@ OURS = "\0"  # begins a key that is no name of a script: no text contains it
 
 @dataclass
 class Sources:
-    """The operators of names, bound on first use; ``warnings`` do not prevent a script from running."""
+    """The operators of names, bound on first use; ``warnings`` do not prevent a script from running.
+
+    ``compared``: operators that compare rowtimes, although they keep nothing until a time.
+    """
 
     catalog: Catalog
     warnings: list[Problem] = field(default_factory=list)
+    compared: set[str] = field(default_factory=set)
     bound: dict[str, BoundQuery] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
     open: list[str] = field(default_factory=list)
@@ -119,6 +124,10 @@ class Sources:
 
     def __post_init__(self) -> None:
         self.enforcer = Enforcer(self.fresh)
+
+    def warned(self, roots: Sequence[Operator]) -> list[Problem]:
+        """Return the warnings, with those of the operators ``roots`` and below."""
+        return [*self.warnings, *file_times.warnings(roots, self.compared)]
 
     def enforced(self, node: Operator, name: str) -> Operator:
         """Return the operator with merges where operators below require them; ``name``: of its query."""

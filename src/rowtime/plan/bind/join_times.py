@@ -1,0 +1,206 @@
+"""Joins whose condition names no rowtime: which columns are event times, and the join with these promoted.
+
+Rows of streams join by their rowtimes (semantics 5), so a range over other columns is a range of rowtimes only if the
+columns are promoted. A promoted column equals the rowtime and counts as it (`From.lineage`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlglot import exp
+
+from rowtime.core.errors import Problem
+from rowtime.expr.conditions import columns_in
+from rowtime.operators.contract import Operator, walk
+from rowtime.operators.over.over_calls import RunningMark
+from rowtime.plan.bind.join_range import Clause, between
+from rowtime.plan.bind.scope import Input, mark_of
+from rowtime.plan.bind.sources import Binder
+from rowtime.plan.bind.window_tables import NAMES
+from rowtime.plan.file_times import timed_by_files
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.places import place_of, refuse_at
+from rowtime.sql.script import parse_expression, parse_script
+from rowtime.sql.statements import Query
+
+_OTHERWISE = (
+    "Promote the event time of each input in a sub-query or a view: SELECT STREAM t AS ROWTIME, * FROM s ORDER BY t "
+    "WITHIN INTERVAL '1' MINUTE. Then limit the time between the rowtimes in ON."
+)
+TOLERANCE: Final = "INTERVAL '1' MINUTE"
+
+
+class PromotedInputs(Exception):
+    """Raised for a join that is the same as ``query``, in which declared orders are promoted."""
+
+    def __init__(self, query: exp.Select) -> None:
+        super().__init__()
+        self.query = query
+
+
+@dataclass(frozen=True)
+class EventTime:
+    """A column of an input that holds the time of its rows; ``column``: its name in the query.
+
+    ``alias``: the input; empty if the column is its rowtime. ``within``: the tolerance that a declaration gives it, as
+    SQL; empty without one.
+    """
+
+    alias: str
+    column: str
+    within: str
+
+
+def compares_windows(clause: Clause, rest: Sequence[exp.Expr]) -> bool:
+    """Return True if a condition equates functions of the rowtimes of both sides: the windows of two groups, say."""
+    timed = []
+    for source, renamed in zip(clause.sources, clause.columns, strict=True):
+        clock_names = {*source.lineage, *NAMES}
+        timed.append({new for old, new in renamed if old in clock_names})
+    for part in rest:
+        if isinstance(part, exp.EQ):
+            names = (part.left.name, part.right.name)
+            if any(a in timed[0] and b in timed[1] for a, b in (names, names[::-1])):
+                return True
+    return False
+
+
+def event_times(clause: Clause, rest: Sequence[exp.Expr]) -> tuple[EventTime, EventTime] | None:
+    """Return the columns of both sides whose distance a condition limits, or equates; from both ends if possible."""
+    used = {name for part in rest for name in columns_in([part])}
+    pairs = []
+    for one in clause.timed[0]:
+        [other] = clause.timed[1]
+        for left, right in _pairs(one, other, used):
+            distance = between(rest, [replace(one, rowtime=left)], replace(other, rowtime=right))
+            ends = (distance.low is not None) + (distance.high is not None)
+            if ends:
+                pairs.append((-ends, one, left, other, right))
+    if not pairs:
+        return None
+    _, one, left, other, right = min(pairs, key=lambda pair: pair[0])
+    return _event_time(clause, 0, one, left), _event_time(clause, 1, other, right)
+
+
+def first_times(clause: Clause) -> list[EventTime] | None:
+    """Return the first timestamp of each side that files time, for a join whose condition names none."""
+    times = []
+    for source in clause.sources:
+        if timed_by_files(source.node):
+            column = next((c.name for c in source.node.emits().of_users if c.type.upper() == "TIMESTAMP"), None)
+            if column is None or len(source.inputs) > 1:
+                return None
+            times.append(EventTime(source.inputs[0].alias, column, ""))
+    return times
+
+
+def _pairs(one: Input, other: Input, used: set[str]) -> Iterator[tuple[str, str]]:
+    times = [
+        [c.name for _, c in source.columns if c.type.upper() == "TIMESTAMP" and c.name in used]
+        for source in (one, other)
+    ]
+    # ON already has the rowtime in place of columns that equal it.
+    sides = ([*times[0], one.rowtime], [*times[1], other.rowtime])
+    return ((a, b) for a in sides[0] for b in sides[1] if (a, b) != (one.rowtime, other.rowtime))
+
+
+def _event_time(clause: Clause, side: int, source: Input, column: str) -> EventTime:
+    if column == source.rowtime:
+        return EventTime("", column, "")
+    name = next(name for name, c in source.columns if c.name == column)
+    below = next((old for old, new in clause.columns[side] if new == column), column)
+    return EventTime(source.alias, name, _declared(clause.sources[side].node, below, clause.sources[side].lineage))
+
+
+def _declared(node: Operator, column: str, lineage: Mapping[str, exp.Expr]) -> str:
+    """Return the tolerance of an ascending order that is declared for a column; empty if there is none."""
+    mark, marks = lineage.get(column), {name: kept for one in walk(node) for name, (kept, _) in one.marks().items()}
+    kept = next((kept for name, kept in marks.items() if mark == mark_of(name)), None)
+    if kept is None or isinstance(kept, RunningMark) or kept.rows or kept.descending:
+        return ""
+    return _interval(kept.within)
+
+
+def _interval(micros: int) -> str:
+    minutes, rest = divmod(micros, 60_000_000)
+    return f"INTERVAL '{micros / 1_000_000:f}' SECOND" if rest else f"INTERVAL '{minutes}' MINUTE"
+
+
+def promoted(query: exp.Select, times: Sequence[EventTime]) -> exp.Select:
+    """Return the query with inputs that promote these columns; the conditions stay."""
+    rewritten = query.copy()
+    for time in times:
+        items = [rewritten.args["from_"], *rewritten.args["joins"]]
+        place = next(item for item in items if item.this.alias_or_name.lower() == time.alias.lower())
+        item, column = place.this.copy(), to_rowtime(exp.column(exp.to_identifier(time.column, quoted=False)))
+        if isinstance(item, exp.Table):
+            item.set("alias", None)
+        within = time.within or TOLERANCE
+        text = f"SELECT STREAM {column} AS ROWTIME, * FROM {to_rowtime(item)} ORDER BY {column} WITHIN {within}"  # noqa: S608 - rowtime's own SQL
+        [statement] = parse_script(text).statements
+        assert isinstance(statement, Query)
+        place.set("this", exp.Subquery(this=statement.query, alias=exp.TableAlias(this=exp.to_identifier(time.alias))))
+    return rewritten
+
+
+def with_range(query: exp.Select, original: exp.Select, clause: Clause) -> exp.Select:
+    """Return the query with a range of rowtimes in the ON of a join of the ``original``."""
+    rewritten = query.copy()
+    number = next(n for n, node in enumerate(original.args["joins"]) if node is clause.node)
+    left, right = clause.inputs[0][0].alias, clause.inputs[1][0].alias
+    limit = parse_expression(f"{right}.ROWTIME BETWEEN {left}.ROWTIME AND {left}.ROWTIME + {TOLERANCE}")
+    join = rewritten.args["joins"][number]
+    on = join.args.get("on")
+    join.set("on", limit if on is None else exp.And(this=on, expression=limit))
+    return rewritten
+
+
+@dataclass(frozen=True)
+class Untimed:
+    """A join of streams whose condition compares no rowtimes; ``limited``: how to limit the time between them."""
+
+    binder: Binder
+    query: exp.Select
+    name: str
+    clause: Clause
+    limited: Callable[[], str]
+
+    def judge(self, rest: Sequence[exp.Expr]) -> Problem:
+        """Return the warning that only equal rowtimes meet.
+
+        Raises ``PromotedInputs`` if the condition limits event times of a declared order, and ``Refused`` (R225) if a
+        rowtime is the time of change of a file: equal ones are a coincidence.
+        """
+        clause, times = self.clause, event_times(self.clause, rest)
+        left, right = clause.inputs[0][0].alias, clause.inputs[1][0].alias
+        if times is not None and all(time.within or not time.alias for time in times) and not self._names_rowtime():
+            raise PromotedInputs(promoted(self.query, [time for time in times if time.alias]))
+        files = sorted({name for source in clause.sources for name in timed_by_files(source.node)})
+        what = f"only rows of {left} and {right} with equal ROWTIMEs match: "
+        if not files:
+            ways = self._windows(left, right) if times is None else self._promotion(times)
+            hint = f"{ways} If equal rowtimes are meant, say so: ON {left}.ROWTIME = {right}.ROWTIME AND …"
+            what += "the condition does not mention time" if times is None else "the condition compares other times"
+            return Problem("R158", what, place_of(self.binder.text, clause.node.this), hint, warns=True)
+        what += f"the ROWTIME of {' and '.join(files)} is the time of change of a file, and ON does not compare it"
+        raise refuse_at(self.binder.text, clause.node.this, "R225", what, self._promotion(times))
+
+    def _names_rowtime(self) -> bool:
+        return any(column.name.lower() == "rowtime" for column in self.query.find_all(exp.Column))
+
+    def _windows(self, left: str, right: str) -> str:
+        return (
+            f"{self.limited()} Or give {left} and {right} a window each, before AS: OVER (RANGE {TOLERANCE} PRECEDING)."
+        )
+
+    def _promotion(self, limited: Sequence[EventTime] | None) -> str:
+        times = first_times(self.clause) if limited is None else limited
+        if times is None:
+            return _OTHERWISE
+        query = promoted(self.query, [time for time in times if time.alias])
+        ways = [*([] if limited is None else [query]), with_range(query, self.query, self.clause)]
+        way = next((way for way in ways if self.binder.binds(way, self.name)), None)
+        return _OTHERWISE if way is None else f"Promote the event times, so that ON compares them: {to_rowtime(way)}."

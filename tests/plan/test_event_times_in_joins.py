@@ -1,0 +1,174 @@
+# ruff: noqa: E501 - a query a line
+"""Joins over event columns: accepted if the columns are rowtimes, else refused or warned about, with the promotion."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowtime.operators.joins.join import Join
+from rowtime.plan.program import Program, compile_script
+
+GIVEN = """
+CREATE STREAM orders (order_id BIGINT, ordered_at TIMESTAMP) USING csv OPTIONS (path 'o', header 'true');
+CREATE STREAM payments (order_id BIGINT, paid_at TIMESTAMP) USING csv OPTIONS (path 'p', header 'true');
+CREATE STREAM order_log (order_id BIGINT, ordered_at TIMESTAMP);
+CREATE STREAM payment_log (order_id BIGINT, paid_at TIMESTAMP);
+CREATE STREAM declared_orders (order_id BIGINT, ordered_at TIMESTAMP ASCENDING) USING csv OPTIONS (path 'o');
+CREATE STREAM declared_payments (order_id BIGINT, paid_at TIMESTAMP ASCENDING WITHIN INTERVAL '90' SECOND)
+  USING csv OPTIONS (path 'p');
+CREATE VIEW o AS SELECT STREAM ordered_at AS ROWTIME, * FROM orders ORDER BY ordered_at WITHIN INTERVAL '1' MINUTE;
+CREATE VIEW p AS SELECT STREAM paid_at AS ROWTIME, * FROM payments ORDER BY paid_at WITHIN INTERVAL '1' MINUTE;
+CREATE VIEW renamed AS SELECT STREAM order_id, paid_at AS paid FROM p WHERE order_id > 0;
+CREATE VIEW later AS SELECT STREAM paid_at + INTERVAL '1' HOUR AS ROWTIME, * FROM payments
+  ORDER BY paid_at + INTERVAL '1' HOUR WITHIN INTERVAL '1' MINUTE;
+"""
+HOUR = 3_600_000_000
+
+
+def compiled(left: str, right: str, on: str) -> Program:
+    return compile_script(f"{GIVEN} SELECT STREAM a.order_id FROM {left} AS a JOIN {right} AS b ON {on}")
+
+
+def join(program: Program) -> tuple[int, int]:
+    assert program.problems == ()
+    (found,) = (node for node in program.operators if isinstance(node, Join))
+    return found.low, found.high
+
+
+def within(paid: str = "paid_at") -> str:
+    return f"a.order_id = b.order_id AND b.{paid} BETWEEN a.ordered_at AND a.ordered_at + INTERVAL 1 HOUR"
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "paid"),
+    [
+        ("o", "p", "paid_at"),
+        ("o", "renamed", "paid"),
+        ("(SELECT STREAM order_id, ordered_at FROM o)", "(SELECT STREAM * FROM renamed)", "paid"),
+        ("declared_orders", "declared_payments", "paid_at"),
+        ("o", "declared_payments", "paid_at"),
+        ("declared_orders", "renamed", "paid"),
+    ],
+)
+def test_a_range_over_columns_that_are_rowtimes_is_one_of_rowtimes(left: str, right: str, paid: str) -> None:
+    program = compiled(left, right, within(paid))
+    assert join(program) == (0, HOUR)
+    assert program.warnings == ()
+
+
+def test_a_declared_tolerance_is_that_of_the_promotion() -> None:
+    gates = {
+        n.name: n for n in compiled("declared_orders", "declared_payments", within()).operators if n.kind == "t-sort"
+    }
+    assert sorted(gate.within for gate in gates.values()) == [0, 90_000_000]  # type: ignore[attr-defined]
+
+
+def test_columns_of_an_earlier_join_are_still_the_rowtimes_of_their_inputs() -> None:
+    third = "c.order_id = b.order_id AND c.paid_at BETWEEN a.ordered_at AND a.ordered_at + INTERVAL 1 HOUR"
+    program = compiled("o", "p", f"{within()} JOIN p AS c ON {third}")
+    assert program.problems == program.warnings == ()
+    assert [(n.low, n.high) for n in program.operators if isinstance(n, Join)] == [(0, HOUR), (-HOUR, HOUR)]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "on", "named"),
+    [
+        ("orders", "payments", within(), "orders and payments"),
+        ("o", "payments", within(), "payments"),
+        ("order_log", "payments", within(), "payments"),
+        ("orders", "payments", "a.order_id = b.order_id", "orders and payments"),
+        ("orders", "payments", "a.order_id = b.order_id AND a.ordered_at = b.paid_at", "orders and payments"),
+        ("orders", "payments", "a.order_id = b.order_id AND a.ordered_at < b.paid_at", "orders and payments"),
+        ("orders", "payments", f"{within()} AND a.order_id > 3", "orders and payments"),
+        ("declared_orders", "payments", within(), "declared_orders and payments"),
+    ],
+)
+def test_equal_times_of_change_of_files_are_refused_with_the_promotion_to_write(
+    left: str, right: str, on: str, named: str
+) -> None:
+    (problem,) = compiled(left, right, on).problems
+    assert problem.code == "R225"
+    assert f"the ROWTIME of {named} is the time of change of a file" in problem.message
+    query = problem.hint.split("so that ON compares them: ")[1].rstrip(".")
+    followed = compile_script(f"{GIVEN} {query}")
+    assert followed.problems == followed.warnings == ()
+
+
+def test_other_streams_are_warned_about_with_the_promotion_to_write() -> None:
+    program = compiled("order_log", "payment_log", within())
+    assert join(program) == (0, 0)
+    (warning,) = program.warnings
+    assert warning.code == "R158"
+    query = warning.hint.split("so that ON compares them: ")[1].split(". If equal")[0]
+    followed = compile_script(f"{GIVEN} {query}")
+    assert join(followed) == (0, HOUR)
+    assert followed.warnings == ()
+
+
+@pytest.mark.parametrize("left", ["order_log", "o"])
+def test_equal_rowtimes_that_are_said_are_not_warned_about(left: str) -> None:
+    program = compiled(left, "payment_log", "a.order_id = b.order_id AND a.ROWTIME = b.ROWTIME")
+    assert join(program) == (0, 0)
+    assert program.warnings == ()
+
+
+def test_a_column_of_which_a_function_is_promoted_is_another_time() -> None:
+    program = compiled("o", "later", within())
+    assert join(program) == (0, 0)
+    assert [warning.code for warning in program.warnings] == ["R158"]
+
+
+def test_a_query_that_names_rowtime_is_not_promoted_silently() -> None:
+    script = f"{GIVEN} SELECT STREAM a.ROWTIME AS r FROM declared_orders AS a JOIN declared_payments AS b ON {within()}"
+    assert [problem.code for problem in compile_script(script).problems] == ["R225"]
+
+
+TIMED = {
+    "a group": "SELECT STREAM COUNT(*) AS n FROM orders AS s GROUP BY FLOOR(s.ROWTIME TO HOUR)",
+    "a group of hopping windows": "SELECT STREAM COUNT(*) AS n FROM orders GROUP BY HOP(ROWTIME, INTERVAL '1' MINUTE, INTERVAL '1' HOUR)",
+    "a table of windows": "SELECT STREAM window_end, COUNT(*) AS n FROM STREAM(TUMBLE(TABLE orders, DESCRIPTOR(ROWTIME), INTERVAL '1' HOUR)) GROUP BY window_end",
+    "a session": "SELECT STREAM COUNT(*) AS n FROM orders GROUP BY SESSION(ROWTIME, INTERVAL '1' HOUR)",
+    "distinct": "SELECT STREAM DISTINCT FLOOR(s.ROWTIME TO HOUR) AS h FROM orders AS s",
+    "a range": "SELECT STREAM COUNT(*) OVER (RANGE INTERVAL '1' HOUR PRECEDING) AS n FROM orders",
+    "keys that expire": "SELECT STREAM LAG(order_id) OVER (PARTITION BY order_id) AS n FROM orders KEYS EXPIRE AFTER INTERVAL '1' HOUR",
+    "a join of windows": "SELECT STREAM a.order_id FROM orders OVER (RANGE INTERVAL '1' HOUR PRECEDING) AS a JOIN order_log AS b ON a.order_id = b.order_id",
+    "a join of rowtimes": "SELECT STREAM a.order_id FROM orders AS a JOIN order_log AS b ON b.ROWTIME BETWEEN a.ROWTIME AND a.ROWTIME + INTERVAL '1' HOUR",
+    "a join of equal rowtimes": "SELECT STREAM a.order_id FROM orders AS a JOIN order_log AS b ON b.ROWTIME = a.ROWTIME",
+    "a join as of a time": "SELECT STREAM a.order_id FROM order_log AS a JOIN orders FOR SYSTEM_TIME AS OF a.ROWTIME AS b ON a.order_id = b.order_id",
+    "a match": "SELECT STREAM * FROM orders MATCH_RECOGNIZE (ORDER BY ROWTIME MEASURES a.order_id AS x PATTERN (a b) WITHIN INTERVAL '1' MINUTE DEFINE b AS b.order_id > a.order_id)",
+    "a sort": "SELECT STREAM order_id FROM orders AS s ORDER BY FLOOR(s.ROWTIME TO HOUR), order_id",
+    "a promoted function of it": "SELECT STREAM COUNT(*) AS n FROM (SELECT STREAM s.ROWTIME + INTERVAL '1' HOUR AS ROWTIME FROM orders AS s) AS x GROUP BY FLOOR(x.ROWTIME TO HOUR)",
+    "a view": "CREATE VIEW v AS SELECT STREAM order_id FROM orders WHERE order_id > 1; SELECT STREAM COUNT(*) AS n FROM v GROUP BY FLOOR(v.ROWTIME TO HOUR)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("query", TIMED.values(), ids=TIMED.keys())
+def test_a_time_of_change_that_decides_a_result_is_warned_about(query: str) -> None:
+    program = compile_script(GIVEN + query)
+    assert program.problems == ()
+    (warning,) = program.warnings
+    assert warning.code == "R226"
+    assert "the ROWTIME of orders is the time of change of its files" in warning.message
+    create, view = warning.hint.split("event, ")[1].split(", and read ")
+    followed = compile_script(f"{GIVEN} {create}; {query.replace('orders', view.split(' ')[0])}")
+    assert followed.problems == followed.warnings == ()
+
+
+UNTIMED = {
+    "a filter": "SELECT STREAM order_id FROM orders WHERE order_id > 1",
+    "a sort of an event time": "SELECT STREAM ordered_at AS ROWTIME, order_id FROM orders ORDER BY ordered_at WITHIN INTERVAL '1' MINUTE",
+    "groups of an event time": "SELECT STREAM COUNT(*) AS n FROM orders GROUP BY FLOOR(ordered_at TO HOUR) WITHIN INTERVAL '1' MINUTE",
+    "groups of an ordered column": "SELECT STREAM ordered_at, COUNT(*) AS n FROM declared_orders GROUP BY ordered_at",
+    "rows": "SELECT STREAM COUNT(*) OVER (ROWS 3 PRECEDING) AS n FROM orders",
+    "a union": "SELECT STREAM order_id FROM orders UNION ALL SELECT STREAM order_id FROM payments",
+    "a log": "SELECT STREAM COUNT(*) AS n FROM order_log AS s GROUP BY FLOOR(s.ROWTIME TO HOUR)",
+    "a column for the rowtime": "CREATE STREAM x (at TIMESTAMP) USING csv OPTIONS (path 'x', rowtime.column 'at'); SELECT STREAM COUNT(*) AS n FROM x GROUP BY FLOOR(x.ROWTIME TO HOUR)",
+    "a table": "CREATE TABLE t (order_id BIGINT) USING parquet OPTIONS (path 't'); SELECT STREAM orders.order_id FROM orders JOIN t ON orders.order_id = t.order_id",
+    "panes": "CREATE STREAM x (at TIMESTAMP) USING csv OPTIONS (path 'x') EVENT TIME (at); SELECT STREAM PANE_END AS e, COUNT(*) AS n FROM x GROUP BY PANES(at, DURATION INTERVAL '1' MINUTE)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("query", UNTIMED.values(), ids=UNTIMED.keys())
+def test_other_results_are_not_warned_about(query: str) -> None:
+    program = compile_script(GIVEN + query)
+    assert program.problems == program.warnings == ()
