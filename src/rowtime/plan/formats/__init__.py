@@ -72,6 +72,7 @@ _NAMES: Final = frozenset(
     {name for form in (*FORMATS.values(), *TABLES.values(), jdbc.OTHER_DRIVERS) for name in form.options}
     | {f"kafka.{name}" for name in SETTINGS}
     | {f"{CATALOG}{name}" for name in ("type", "uri", "warehouse", "py-io-impl", "s3.endpoint", "s3.region", "prefix")}
+    | {"stream"}  # the binder adds it: the name of the stream to which a pump writes
 )
 
 
