@@ -8,17 +8,13 @@ from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 from rowtime.frames.kinds import arrow_of
-from rowtime.frames.local import LocalFrame
-from rowtime.frames.queries import SETTINGS
-from rowtime.frames.translated import item, parsed, scope_of
+from rowtime.frames.translated import parsed, scope_of
 from rowtime.frames.values import Value
-from rowtime.frames.words import Untranslated
-from rowtime.operators.rows.attempt import attempted
+from tests.frames.compared import compared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -142,44 +138,19 @@ CASES = [
 @pytest.mark.parametrize(("one", "other"), sorted({case[:2] for case in CASES}))
 def test_an_expression_has_the_value_of_spark(spark: SparkSession, one: str, other: str) -> None:
     texts = [text for first, second, listed in CASES if (first, second) == (one, other) for text in listed]
+    found = compared(spark, pairs(one, other), [("n", "bigint"), ("a", one), ("b", other)], texts)
+    assert found.here
+    assert not found.differ, found.differ[:10]
+
+
+def pairs(one: str, other: str) -> pa.Table:
+    """Return each edge value of a type beside each of another one."""
     rows = list(product(VALUES[one], VALUES[other]))
-    table = pa.table(
-        {
-            "n": range(len(rows)),
-            "a": pa.array([a for a, _ in rows], arrow_of(one)),
-            "b": pa.array([b for _, b in rows], arrow_of(other)),
-        }
-    )
-    kinds = [("n", "bigint"), ("a", one), ("b", other)]
-    frame = LocalFrame.of(spark, table, kinds)
-    assert frame is not None
-    here = {}
-    for n, text in enumerate(texts):
-        try:
-            here[f"x{n}"] = item(f"{text} AS x{n}", frame.scope).value
-        except Untranslated:
-            continue
-    assert here
-    there = spark.createDataFrame(table, frame.schema)
-    wanted = there.select("n", *(attempted(spark, [texts[int(name[1:])]]).alias(name) for name in here))
-    typed = {field.name: field.dataType.fields[0].dataType.simpleString() for field in wanted.schema.fields[1:]}
-    assert {name: of.type for name, of in here.items()} == typed
-    computed = duckdb.connect(config=SETTINGS)
-    computed.register("t", frame._table())
-    found = computed.sql("SELECT c0 AS n FROM t ORDER BY c0").to_arrow_table()
-    for name, of in here.items():  # one by one: a common part of two expressions is computed outside of TRY
-        one_by_one = computed.sql(f"SELECT TRY(struct_pack(c0 := {of.sql})) AS x FROM t ORDER BY t.c0").to_arrow_table()
-        found = found.append_column(name, one_by_one["x"])
-    found = _counted(found).to_pylist()
-    expected = sorted(_counted(wanted.toArrow()).to_pylist(), key=lambda row: row["n"])
-    differ = [
-        (texts[int(name[1:])], rows[row["n"]], row[name]["c0"], other_row[name])
-        for row, other_row in zip(found, expected, strict=True)
-        for name in here
-        if row[name] is not None
-        and (other_row[name] is None or _plain(row[name]["c0"]) != _plain(other_row[name]["c0"]))
-    ]
-    assert not differ, differ[:10]
+    return pa.table({
+        "n": range(len(rows)),
+        "a": pa.array([a for a, _ in rows], arrow_of(one)),
+        "b": pa.array([b for _, b in rows], arrow_of(other)),
+    })  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -196,20 +167,3 @@ def test_listed_functions_are_translated(kind: str, texts: list[str]) -> None:
     scope = scope_of({name: Value(name, kind) for name in "ab"})
     for text in texts:
         assert scope.value(parsed(text)).sql
-
-
-def _counted(rows: pa.Table) -> pa.Table:
-    """Times as numbers: some lie outside of Python's calendar."""
-    for n, field in enumerate(rows.schema):
-        if pa.types.is_struct(field.type) and pa.types.is_temporal(field.type[0].type):
-            number = pa.int32() if pa.types.is_date(field.type[0].type) else pa.int64()
-            arrays = [
-                pa.StructArray.from_arrays([chunk.field(0).cast(number)], [field.type[0].name], mask=chunk.is_null())
-                for chunk in rows.column(n).chunks
-            ]
-            rows = rows.set_column(n, field.name, pa.chunked_array(arrays))
-    return rows
-
-
-def _plain(value: Any) -> Any:
-    return ("NaN" if math.isnan(value) else value + 0.0) if isinstance(value, float) else value

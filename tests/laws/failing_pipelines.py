@@ -62,7 +62,41 @@ def _of(name: str, sql: str, guard: tuple[str, str] | None = None, told: str = "
     return Clause(name, sql, guarded.replace("SUM(w) AS", f"{value} AS") if value else guarded, told)
 
 
+GREATEST = "9223372036854775807"
+OVERFLOWS = (
+    _of(
+        "compared overflow",
+        f"SELECT STREAM v, w + {GREATEST} > 5 AS p FROM a WHERE v <> 9",
+        ("v <> 9", "w <= 0"),
+        GREATEST,
+    ),
+    _of(
+        "compared overflow in WHERE",
+        f"SELECT STREAM v FROM a WHERE w + {GREATEST} > 5",
+        (f"w + {GREATEST} > 5", "w <= 0"),
+        GREATEST,
+    ),
+    _of(
+        "compared overflow in CASE",
+        f"SELECT STREAM v, CASE WHEN -w - {GREATEST} <=> 4 THEN 'x' ELSE 'x' END AS p FROM a WHERE v <> 9",
+        ("v <> 9", "w <= 1"),
+        GREATEST,
+    ),
+    _of(
+        "compared overflow in COUNT_IF",
+        f"SELECT STREAM k, COUNT_IF(w * 4 = 8) AS c FROM a WHERE true GROUP BY {SECONDS}, k",
+        ("WHERE true", "WHERE w = 0"),
+    ),
+    _of(
+        "compared overflow as a key",
+        f"SELECT STREAM w * 4 BETWEEN 0 AND 8 AS p, COUNT(*) AS c FROM a WHERE true GROUP BY {SECONDS}, "
+        "w * 4 BETWEEN 0 AND 8",
+        ("WHERE true", "WHERE w = 0"),
+    ),
+)
+"""DuckDB and Catalyst would compare the column with another constant, and nothing would overflow."""
 CLAUSES = (
+    *OVERFLOWS,
     _of("select list", "SELECT STREAM 10 / n AS q, v FROM a WHERE v <> 9", ("v <> 9", "n <> 0"), "10 / `n`"),
     _of("where", "SELECT STREAM v FROM a WHERE 10 / n < 8", ("10 / n", "10 / NULLIF(n, 0)"), "10 / `n` < 8"),
     _of("group key", f"SELECT STREAM 10 DIV n AS q, COUNT(*) AS c FROM a WHERE true GROUP BY {SECONDS}, 10 DIV n",

@@ -15,7 +15,7 @@ from rowtime.plan.program import compile_script
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import Outcome, play
 from rowtime.testing.transcripts import ScriptItem
-from tests.laws.failing_pipelines import CLAUSES, DECLARE, SHOWN, STREAMS, Clause, items, transcript
+from tests.laws.failing_pipelines import CLAUSES, DECLARE, OVERFLOWS, SHOWN, STREAMS, Clause, items, transcript
 from tests.laws.pipelines import ORIGIN, SECOND
 
 if TYPE_CHECKING:
@@ -66,6 +66,12 @@ def test_failing_rows_are_refused_in_any_cut(spark: SparkSession, clause: Clause
     session = derive(spark)
     counts = [check(session, clause, items(seed), seed) for seed in ((1,) if clause.name in ALWAYS else SEEDS)]
     assert sum(counts), "nothing has failed"
+
+
+@pytest.mark.parametrize("clause", [pytest.param(one, id=one.name) for one in OVERFLOWS])
+@pytest.mark.usefixtures("both_ways")
+def test_what_overflows_in_a_comparison_is_refused_by_both(spark: SparkSession, clause: Clause) -> None:
+    assert check(derive(spark), clause, items(1), 1), "nothing has failed"
 
 
 @pytest.mark.slow

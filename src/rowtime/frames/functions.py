@@ -7,17 +7,15 @@ from typing import Final
 
 from sqlglot import exp
 
+from rowtime.core.time_patterns import parts_of
 from rowtime.frames.kinds import TIMES
 from rowtime.frames.values import Rule, Scope, Value, comparable, constant, holds_or_fails, signed
 from rowtime.frames.words import Untranslated, in_text
 
-_PATTERN: Final = {
-    "%Y": "%Y", "%mstrict": "%m", "%dstrict": "%d", "%Hstrict": "%H", "%Mstrict": "%M", "%Sstrict": "%S",
-}  # fmt: skip
-"""The parts of a DATE_FORMAT pattern in the parser's and in DuckDB's notation."""
+_FIELDS: Final = {"yyyy": "%Y", "y": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+"""The fields of a DATE_FORMAT pattern in DuckDB's notation."""
 _OF_DATES: Final = ("YEAR", "QUARTER", "MONTH", "DAY")
 _OF_TIMES: Final = (*_OF_DATES, "HOUR", "MINUTE")
-_BETWEEN: Final = frozenset("-/:. ,_")
 
 
 def _part(name: str) -> Rule:
@@ -34,19 +32,17 @@ def _part(name: str) -> Rule:
 
 
 def _formatted(node: exp.Expr, scope: Scope) -> Value:
-    """Translate DATE_FORMAT. The parser has one word for years of any width; Spark handles all but four-digit years."""
-    if not isinstance(node.this, exp.TimeStrToTime) or not isinstance(node.args["format"], exp.Literal):
+    """Translate DATE_FORMAT with fields of fixed length; Spark handles all but four-digit years."""
+    time, literal = node.expressions
+    of = scope.value(time)
+    if of.type not in TIMES or not isinstance(literal, exp.Literal) or not literal.name:
         raise Untranslated(node.sql())
-    of = scope.value(node.this.this)
-    if of.type not in TIMES:
-        raise Untranslated(of.type)
-    left, pattern = node.args["format"].name, ""
-    while left:
-        part = next((part for part in _PATTERN if left.startswith(part)), left[0])
-        if part not in _PATTERN and part not in _BETWEEN:
-            raise Untranslated(left)
-        pattern += _PATTERN.get(part, part)
-        left = left[len(part) :]
+    pattern = ""
+    for part in parts_of(literal.name):
+        quoted_quote = len(part.text) > 1 and "'" in part.text  # Spark counts it as the end of the text
+        if part.field not in ("", *_FIELDS) or not (part.field or part.text) or quoted_quote:
+            raise Untranslated(node.sql())
+        pattern += _FIELDS[part.field] if part.field else part.text.replace("%", "%%")
     text = f"strftime({of.sql}, {in_text(pattern)})"
     if "%Y" in pattern:
         text = f"CASE WHEN {holds_or_fails(f'year({of.sql}) BETWEEN 1000 AND 9999')} THEN {text} END"
@@ -142,7 +138,7 @@ FUNCTIONS: Final[Mapping[type | str, Rule]] = {
     exp.Month: _part("month"),
     exp.Day: _part("day"),
     exp.Extract: _extracted,
-    exp.TimeToStr: _formatted,
+    "date_format": _formatted,
     exp.Length: _length,
     exp.Replace: _replaced,
     exp.Like: _like,

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from rowtime.frames.columns import Projection
 from rowtime.frames.kinds import without_zones
+from rowtime.frames.optimizers import restrict
 from rowtime.frames.prepared import Statements
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ GROWN: Final = 16 << 20
 """Bytes by which memory has to grow until they give back again, because what is in use stays."""
 FEW_ROWS: Final = 20_000
 """Rows of all tables of a query up to which one thread is faster than starting two."""
-NEEDED: Final = ("expression_rewriter", "filter_pullup", "filter_pushdown")
-"""Steps of DuckDB's optimizer that few rows need too: a filter comes before expressions that fail for excluded rows."""
 
 _NUMBERS: Final = count()
 _THREAD: Final = local()
@@ -228,12 +227,6 @@ def _few_rows(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
     return fetched(FEW_ROWS, reader=False)
 
 
-def _plan_quickly(connection: duckdb.DuckDBPyConnection) -> None:
-    """Turn off optimizer steps for many rows: with few they cost more than they save."""
-    names = [name for (name,) in connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()]
-    connection.execute(f"SET disabled_optimizers = '{','.join(name for name in names if name not in NEEDED)}'")
-
-
 def _statements() -> Statements:
     """Return the prepared statements of this thread's connection for few rows."""
     known = _PREPARED.get(get_ident())
@@ -260,9 +253,7 @@ def _database(*, few: bool) -> duckdb.DuckDBPyConnection:
     with _OPENING:
         if few not in _DATABASES:
             settings = {**SETTINGS, "threads": 1} if few else SETTINGS
-            _DATABASES[few] = duckdb.connect(config=settings)
-            if few:
-                _plan_quickly(_DATABASES[few])
+            _DATABASES[few] = restrict(duckdb.connect(config=settings))
         return _DATABASES[few]
 
 

@@ -221,7 +221,8 @@ def _negated(node: exp.Expr, scope: Scope) -> Value:
     if isinstance(node.this, exp.Cast) and isinstance(node.this.this, exp.Literal):
         return number(-constant(node.this), scope.value(node.this).type)
     of = signed(scope.value(node.this))
-    return Value(f"(- {of.sql})", of.type)
+    zero = f"CAST(0 AS {WHOLE[of.type]}) " if of.whole else ""  # DuckDB gives the negative of a constant a wider type
+    return Value(f"({zero}- {of.sql})", of.type)
 
 
 def _joined(word: str) -> Rule:

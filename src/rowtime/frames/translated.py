@@ -8,14 +8,16 @@ another message: Spark's is reported. `tests/frames/test_same_as_spark.py` compa
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import ClassVar, Final
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
+from sqlglot.parsers.spark import SparkParser
 
 from rowtime.frames.aggregates import AGGREGATES, sort_key
 from rowtime.frames.arrays import ARRAYS
@@ -61,6 +63,20 @@ _PLAIN: Final = re.compile(r"(`[^`]+`|__\w+)(?: AS (`[^`]+`|__\w+))?", re.ASCII)
 """A column of which it is clear that it is one; most items are, and a parser takes fifty times as long."""
 
 
+class _Parser(SparkParser):
+    """Leaves patterns as they are written: sqlglot's notation has one word for several fields."""
+
+    FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
+        name: make for name, make in SparkParser.FUNCTIONS.items() if name != "DATE_FORMAT"
+    }
+
+
+class _SparkAsWritten(Spark):
+    """Spark's dialect."""
+
+    Parser = _Parser
+
+
 @lru_cache(maxsize=4096)
 def parsed(text: str) -> exp.Expr:
     """Parse a text of Spark SQL."""
@@ -70,7 +86,7 @@ def parsed(text: str) -> exp.Expr:
     if "try_" in text.lower():  # the parser does not distinguish TRY_CAST from CAST
         raise Untranslated(text)
     try:
-        return sqlglot.parse_one(text, read="spark")
+        return sqlglot.parse_one(text, read=_SparkAsWritten)
     except SqlglotError as wrong:
         raise Untranslated(text) from wrong
 

@@ -19,6 +19,7 @@ DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}  # as in 
 WIDTH: Final = {name: n for n, name in enumerate(WHOLE)}
 NUMBER: Final = re.compile(r"-?\d+")
 _DOUBLE_DIGITS: Final = 15  # each such number is a DOUBLE
+_EXACT_DIGITS: Final = 34  # of a decimal that Java negates
 _MIN_BIGINT: Final = -(2**63)
 
 
@@ -50,7 +51,6 @@ READS: Final[Mapping[type, frozenset[str]]] = {
     exp.RowNumber: frozenset(),
     exp.Replace: USUAL | {"replacement"},
     exp.Substring: frozenset({"this", "start", "length"}),
-    exp.TimeToStr: frozenset({"this", "format"}),
     exp.TimestampTrunc: frozenset({"this", "unit"}),
     exp.Trim: frozenset({"this", "position"}),
     exp.Window: frozenset({"this", "over", "partition_by", "order", "spec"}),
@@ -192,9 +192,9 @@ def plain(of: Value) -> Value:
 
 
 def signed(of: Value) -> Value:
-    """Check that a value is a number that may be negative."""
-    if of.type != "double":
-        size_of(of.type)
+    """Check that a value is a number whose sign Spark changes without rounding it."""
+    if of.type != "double" and size_of(of.type)[0] > _EXACT_DIGITS:
+        raise Untranslated(of.type)
     return of
 
 

@@ -21,9 +21,23 @@ from rowtime.runtime import class_archive
 from rowtime.runtime.late_session import LateSession
 from rowtime.runtime.spark_start import is_launched, launched_early, session_with
 
+_UNSAFE = (
+    "BooleanSimplification",  # i + 1 > 0 OR TRUE
+    "NullPropagation",  # coalesce(i + 1, 0) IS NULL, i + 1 = NULL
+    "OptimizeIn",  # i + 1 IN (NULL)
+    "ReorderAssociativeOperator",  # i + 2147483647 + 1 would fail for every row, i * 2 * 0 for none
+    "ReplaceNullWithFalseInPredicate",  # WHERE IF(i + 1 > 0, FALSE, NULL)
+    "SimplifyBinaryComparison",  # i + 1 <=> i + 1
+    "SimplifyConditionals",  # IF(i + 1 > 0, 1, 1)
+    "SimplifyConditionalsInPredicate",  # WHERE IF(i + 1 > 0, FALSE, FALSE)
+)
 _CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    # Steps of Spark's optimizer that drop expressions which fail for a row, or compute constants of them beforehand.
+    "spark.sql.optimizer.excludedRules": ",".join(
+        f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in _UNSAFE
+    ),
     # A tick is small and its plans are known: adaptive execution costs more than it saves.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",

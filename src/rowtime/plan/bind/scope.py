@@ -22,6 +22,7 @@ from rowtime.operators.rows.select import Item
 from rowtime.plan.bind.correlation import instead_of
 from rowtime.plan.bind.struct_fields import missing_fields
 from rowtime.plan.bind.suggestions import suggestion
+from rowtime.plan.bind.time_formats import refused_patterns
 from rowtime.plan.bind.windows import GROUP_FUNCTIONS, LATER, WINDOW_TIME, Windows, is_value
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.foreign_calls import foreign_call, word
@@ -29,8 +30,9 @@ from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import CurrentRowTimestamp, Lifetime, LifetimeEdge, Monotonic, PeriodPredicate
 from rowtime.sql.places import place_of, position, span
 
-_TIMES_OF_DAY = ("CURRENT_TIME", "LOCALTIME")
+_OF_THE_INPUT = "The result of a stream may depend only on its input; use a column instead."
 _FIXED = "CURRENT_TIMESTAMP is fixed at the first start: date_format(CURRENT_TIMESTAMP, 'HH:mm:ss')."
+_TIMES_OF_DAY = {"CURRENT_TIME": _FIXED, "LOCALTIME": _FIXED}
 
 
 @dataclass(frozen=True)
@@ -178,8 +180,8 @@ class Scope:
         if node.find(exp.Query) is not None:
             return node.copy()  # the columns inside are those of another query, which was refused
         bound = _replaced(node.copy(), self._bound)
-        for missing in missing_fields(bound, self.columns):
-            self.refuse("R103", missing.what, missing.node, missing.hint)
+        for fault in (*missing_fields(bound, self.columns), *refused_patterns(bound, self._given)):
+            self.refuse(fault.code, fault.what, fault.node, fault.hint)
         return bound
 
     def shown(self, column: exp.Expr) -> str:
@@ -200,9 +202,7 @@ class Scope:
         if non_deterministic(part):
             ours = isinstance(part, exp.Anonymous) and part.name.upper() not in OF_SESSION
             what = "gives another result each time it is called" if ours else "depends on the session, not on the row"
-            hint = "The result of a stream may depend only on its input; use a column instead."
-            if isinstance(part, exp.Anonymous) and part.name.upper() in _TIMES_OF_DAY:
-                hint = _FIXED
+            hint = _TIMES_OF_DAY.get(part.name.upper(), _OF_THE_INPUT)
             self.refuse("R111", f"{to_rowtime(part)} {what}", part, hint)
         if (foreign := foreign_call(part)) is not None:
             self.refuse("R107", foreign.what, part, foreign.hint)

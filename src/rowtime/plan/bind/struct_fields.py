@@ -23,12 +23,13 @@ _WITHOUT_FIELDS = (
 
 
 @dataclass(frozen=True)
-class Missing:
-    """A field that a type does not have, where it is written, and what to write."""
+class Fault:
+    """What is wrong with a part of an expression, such as a field that a type does not have, and what to write."""
 
     node: exp.Expr
     what: str
     hint: str
+    code: str = "R103"
 
 
 def fields_in(kind: exp.DataType | None) -> list[tuple[str, exp.DataType]]:
@@ -38,7 +39,7 @@ def fields_in(kind: exp.DataType | None) -> list[tuple[str, exp.DataType]]:
     return [(field.name, field.args["kind"]) for field in kind.expressions if isinstance(field, exp.ColumnDef)]
 
 
-def missing_fields(bound: exp.Expr, columns: Sequence[Column]) -> Iterator[Missing]:
+def missing_fields(bound: exp.Expr, columns: Sequence[Column]) -> Iterator[Fault]:
     """Yield the fields in an expression over these columns that the declared types do not have.
 
     The parameters of a lambda may be called like columns, so what is inside of one is left to Spark.
@@ -71,18 +72,18 @@ def kind_of_field(node: exp.Expr, columns: Sequence[Column]) -> Kind:
     return Kind.OTHER if kind is None else kind_of(kind.sql("spark"))
 
 
-def _missing(kind: exp.DataType | None, dot: exp.Dot) -> Missing | None:
+def _missing(kind: exp.DataType | None, dot: exp.Dot) -> Fault | None:
     name, of = dot.expression.name, _shown(dot.this)
     inner = kind.expressions[0] if kind is not None and kind.this is _Type.ARRAY and kind.expressions else kind
     if inner is None:
         return None
     if inner.this in _WITHOUT_FIELDS:
         what = f"{of} has no fields: its {'elements are' if inner is not kind else 'type is'} {inner.sql('spark')}"
-        return Missing(dot.expression, what, f"Write {of}.")
+        return Fault(dot.expression, what, f"Write {of}.")
     fields = [field for field, _ in fields_in(inner)]
     if not fields or name.lower() in {field.lower() for field in fields}:
         return None
-    return Missing(dot.expression, f"there is no field {name} in {of}", suggestion(name, fields))
+    return Fault(dot.expression, f"there is no field {name} in {of}", suggestion(name, fields))
 
 
 def _shown(node: exp.Expr) -> str:

@@ -13,9 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 from zoneinfo import available_timezones
 
+from rowtime.core.time_patterns import PatternFault, parts_of
+
 Check = Callable[[str], str]
 """Returns what a value should be, in words, if it is not; empty if it is."""
 
+_PATTERN: Final = "a pattern of dates and times, such as yyyy-MM-dd HH:mm:ss"
 MOST_SHOWN: Final = 25  # names in a hint
 
 
@@ -161,11 +164,10 @@ def few_characters(value: str) -> str:
 
 def pattern(value: str) -> str:
     """Accept Spark's patterns for dates and times; letters without a meaning are in quotes."""
-    bare = re.sub(r"'[^']*'", "", value)
-    odd = re.search(r"[A-Za-z]", re.sub(r"[GyMLdQqEDFahKkHmsSVzOXx]", "", bare))
-    if "'" in bare or odd is not None or not value:
-        return "a pattern of dates and times, such as yyyy-MM-dd HH:mm:ss"
-    return ""
+    try:
+        return "" if parts_of(value) else _PATTERN
+    except PatternFault as fault:
+        return f"{_PATTERN}: {fault}"
 
 
 def zone(value: str) -> str:
