@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -134,6 +135,25 @@ def test_a_broken_definition_is_a_failure_that_names_the_file(home: Home, text: 
     with pytest.raises(Failure, match=r"bids\.json") as caught:
         home.definition("bids")
     assert code(caught) == "R501"
+
+
+def test_a_changed_definition_was_read_as_another_one(home: Home) -> None:
+    home.define("bids", BIDS)
+    path = home.path / "streams" / "bids.json"
+    assert home.definition("bids") == BIDS
+    path.write_text(path.read_text().replace('"nullable": true', '"nullable": false', 1))
+    with pytest.raises(
+        Failure, match=r"R501 .*bids\.json cannot be used: it has changed since rowtime wrote it"
+    ) as caught:
+        home.definition("bids")
+    assert code(caught) == "R501"
+
+
+def test_a_definition_of_an_older_version_has_no_checksum(home: Home) -> None:
+    home.define("bids", BIDS)
+    (home.path / "streams" / "bids.json").write_text(json.dumps(BIDS))
+    assert home.definition("bids") == BIDS
+    home.define("bids", BIDS)
 
 
 def test_an_invalid_order_is_a_broken_definition(home: Home) -> None:

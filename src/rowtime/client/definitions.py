@@ -1,7 +1,10 @@
-"""Checks the plain JSON of a stream's definition, so that an invalid file is refused when it is read."""
+"""The plain JSON of a stream's definition, with a checksum as its last member; an invalid file is refused when read."""
 
 from __future__ import annotations
 
+import json
+import re
+import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -43,6 +46,26 @@ DEFINITION: Final[Mapping[str, Wanted]] = {
     "event_time?": _EVENT_TIME,
     "shape?": _SHAPE,
 }
+
+_SEAL: Final = re.compile(r',\s*"sum": "([0-9a-f]{8})"\s*\}\s*')
+
+
+def text_of(definition: Mapping[str, Any]) -> str:
+    """Return the text of a definition's file."""
+    body = json.dumps(definition, indent=2, ensure_ascii=False).removesuffix("\n}")
+    return f'{body},\n  "sum": "{zlib.crc32(body.encode()):08x}"\n}}'
+
+
+def definition_of(text: str) -> dict[str, Any]:
+    """Return the definition in a file; one of an older version has no checksum. Raises ``ValueError``."""
+    content = json.loads(text)
+    if isinstance(content, dict) and (given := content.pop("sum", None)) is not None:
+        seal = _SEAL.fullmatch(text, max(0, text.rfind(",")))
+        if seal is None or f"{zlib.crc32(text[: seal.start()].encode()):08x}" != given:
+            raise ValueError("it has changed since rowtime wrote it: its checksum differs")
+    if wrong := fault(content):
+        raise ValueError(wrong)
+    return dict(content)
 
 
 def fault(value: object, wanted: Wanted = DEFINITION, at: str = "the definition") -> str:

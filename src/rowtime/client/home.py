@@ -5,7 +5,7 @@
     <home>/starts/ what running first starts change (``starts``)
 
 A definition is plain JSON: ``{"columns": [{"name", "type", "nullable"}, ...], "format": null or a Spark format,
-"options": {...}}``; the type is Spark SQL's text.
+"options": {...}, "sum": a checksum}``; the type is Spark SQL's text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from rowtime.client.definitions import fault
+from rowtime.client.definitions import definition_of, text_of
 from rowtime.client.file_names import escape, unescape
 from rowtime.client.home_logs import logs_of
 from rowtime.client.home_users import replacing
@@ -82,7 +82,7 @@ class Home:
             self.create()
             if not replace:
                 self._settle()
-            written = _written(path, json.dumps(wanted, indent=2, ensure_ascii=False), replace=replace)
+            written = _written(path, text_of(wanted), replace=replace)
             if not written and self.defined(name) != wanted:
                 raise refuse(
                     "R203",
@@ -103,14 +103,11 @@ class Home:
         """Return the present definition, whether or not the start that wrote it has died."""
         path = self._definition_path(name)
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            return definition_of(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
-        if wrong := fault(content):
-            raise _unreadable(path, wrong)
-        return dict(content)
 
     def names(self) -> list[str]:
         """Return the names of all defined streams, lower-cased, sorted."""
