@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import typer
 from pyspark.errors import PySparkException, PythonException
 
 import rowtime as rt
+from rowtime.cli.outcome import guarded
 from rowtime.core.errors import Failure
 from rowtime.runtime.faults import naming_disks
 from rowtime.runtime.retries import permanent
@@ -30,6 +32,8 @@ def full(path: object) -> OSError:
         (full("/check/journal/1.json"), "the checkpoint /check cannot be written: No space left on device (/check/"),
         (full("/scratch/x"), "the checkpoint /check cannot be written: No space left on device (/scratch/x)"),
         (OSError(errno.EACCES, "Permission denied", "/check/state"), "Permission denied (/check/state)"),
+        (OSError(errno.EROFS, "Read-only file system", "/check"), "Read-only file system (/check)"),
+        (OSError(errno.EMFILE, "Too many open files", "/in/a.csv"), "Too many open files (/in/a.csv)"),
         (
             PythonException("Traceback\nOSError: [Errno 28] No space left on device: '/check/state'\n"),
             "a task of Spark cannot write: OSError: [Errno 28] No space left on device: '/check/state'",
@@ -62,6 +66,35 @@ def test_other_errors_stay_as_they_are(error: Exception) -> None:
     with pytest.raises(type(error)) as found, naming_disks(Path("/check")):
         raise error
     assert found.value is error
+
+
+def test_too_many_open_files_have_a_hint_of_their_own() -> None:
+    with pytest.raises(Failure, match="ulimit -n") as found, naming_disks(Path("/check")):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), "/in/a.csv")
+    assert "Free some space" not in str(found.value)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EMFILE])
+def test_a_disk_that_is_full_at_the_start_had_no_code(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql("CREATE STREAM a (n INT); SELECT STREAM n FROM a;")
+    pipeline.sink("result", lambda _: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "_write", lambda path, _: (_ for _ in ()).throw(OSError(number, "cannot", str(path))))
+        with pytest.raises(Failure, match=r"R422 the checkpoint .*check cannot be written: cannot .*check/.*identity"):
+            pipeline.run_available(tmp_path / "check")
+    pipeline.run_available(tmp_path / "check")
+
+
+def test_a_command_that_meets_a_limit_says_so_with_a_code(capsys: pytest.CaptureFixture[str]) -> None:
+    def fails() -> None:
+        raise OSError(errno.EMFILE, "Too many open files", "/in/a.csv")
+
+    with pytest.raises(typer.Exit) as left:
+        guarded(fails)()
+    assert left.value.exit_code == 3
+    assert "R422 a file cannot be opened or written: Too many open files (/in/a.csv)" in capsys.readouterr().err
 
 
 def test_a_tick_whose_disk_was_full_is_repeated(

@@ -11,6 +11,7 @@ from rowtime.plan.program import Program
 from rowtime.plan.upgrade import upgrade_of
 from rowtime.runtime.claims import let_leave
 from rowtime.runtime.engine import Engine
+from rowtime.runtime.faults import naming_disks
 from rowtime.runtime.first_start import FirstStart
 from rowtime.runtime.function_pins import check, keep
 from rowtime.runtime.late_session import again_with_spark
@@ -43,7 +44,7 @@ def started(pipeline: Pipeline, start: Start, renewed: Collection[str] = ()) -> 
     program, place = start.program, start.place
     check_plan(place, program)  # first of all: where it is refused, nothing is written
     spark = pipeline.session(_with_all_pumps(pipeline, start), place.folder)
-    with active(spark):
+    with active(spark), naming_disks(place.folder, "Then start again."):
 
         def begun() -> Engine:
             return _acquired(pipeline, spark, start, check_with_spark(pipeline, program, place, spark, renewed))

@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 
 import typer
 
-from rowtime.core.errors import Problem, Refused, RowtimeError, causes, headline
+from rowtime.core.errors import Failure, Problem, Refused, RowtimeError, causes, headline
 from rowtime.core.imported import ended
+from rowtime.core.machine import limit_of
 from rowtime.core.secrets import Secrets
 
 REFUSED = 1
@@ -47,7 +48,8 @@ def guarded(command: Command) -> Command:
             _say_failed(ended(left), as_json, hide)
             raise typer.Exit(FAILED) from None
         except Exception as error:  # noqa: BLE001 - the last stop before the shell
-            _say_failed(error, as_json, hide)
+            limit = _limit(error) if isinstance(error, OSError) else None
+            _say_failed(error if limit is None else Failure(limit), as_json, hide)
             raise typer.Exit(FAILED) from None
 
     return run  # type: ignore[return-value]
@@ -58,6 +60,11 @@ def _secrets(options: Mapping[str, object]) -> Secrets:
     settings = options.get("settings")
     pairs = (str(one).partition("=") for one in settings) if isinstance(settings, list) else ()
     return Secrets.of((), {name: value for name, _, value in pairs}, lambda _: False)
+
+
+def _limit(error: OSError) -> Problem | None:
+    """Return R422 for a full disk and the like; not for a file that the user may not read."""
+    return None if isinstance(error, PermissionError) else limit_of(error, "a file cannot be opened or written")
 
 
 def _exactly(problem: Problem, options: Mapping[str, object]) -> Problem:

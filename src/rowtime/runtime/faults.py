@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,19 +12,20 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has 
 from pyspark.errors import PySparkException
 
 from rowtime.core.errors import Failure, Problem
+from rowtime.core.machine import OPEN_FILES, REPEATED, ROOM, limit_of
 from rowtime.core.stores import Place
 from rowtime.core.worker_errors import raised_by_function
 from rowtime.runtime.retries import of_the_machine
 from rowtime.runtime.sources.contract import Source
 
-_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
-_DISK: Final = (*_ROOM, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
-_FULL: Final = re.compile(r"[^\n]*No space left on device[^\n]*")
+_FULL: Final = re.compile(r"[^\n]*(?:No space left on device|Too many open files)[^\n]*")
 _FIX: Final = (
     "Correct it, or let it return None for such values. Then start again with --renewed NAME, or "
     'pipeline.renewed("NAME"): the tick is repeated.'
 )
-_HINT: Final = "Free some space, or give the user that runs rowtime the right to write there. The tick is repeated."
+_HINT: Final = (
+    "Free some space, give the user that runs rowtime the right to write there, or raise the limit of open files."
+)
 
 
 def sets_aside(sources: Iterable[Source], error: Exception) -> bool:
@@ -35,24 +35,27 @@ def sets_aside(sources: Iterable[Source], error: Exception) -> bool:
 
 
 @contextmanager
-def naming_disks(checkpoint: Place) -> Iterator[None]:
-    """Raise ``Failure`` (R422) for a disk that is full or read-only: of the checkpoint, or of Spark's own folders."""
+def naming_disks(checkpoint: Place, then: str = REPEATED) -> Iterator[None]:
+    """Raise ``Failure`` (R422) for a limit of the machine: a disk is full or read-only, or too many files are open.
+
+    The disk is that of the checkpoint, or of Spark's own folders. ``then``: what happens next, in words.
+    """
     try:
         yield
     except OSError as error:
-        in_checkpoint = error.filename is None or checkpoint in Path(str(error.filename)).parents
-        if error.errno not in (_DISK if in_checkpoint else _ROOM):
+        place = None if error.filename is None else Path(str(error.filename))
+        in_checkpoint = place is None or checkpoint in (place, *place.parents)
+        problem = limit_of(error, f"the checkpoint {checkpoint} cannot be written", then)
+        if problem is None or not (in_checkpoint or error.errno in (*ROOM, *OPEN_FILES)):
             raise
-        where = f" ({error.filename})" if error.filename is not None else ""
-        what = f"the checkpoint {checkpoint} cannot be written: {error.strerror}{where}"
-        raise Failure(Problem("R422", what, hint=_HINT)) from error
+        raise Failure(problem) from error
     except (PySparkException, Py4JError) as error:
         message = of_the_machine(str(error))
         full = _FULL.search(str(error))
         if message is None and full is None:
             raise
         what = f"a task of Spark cannot write: {full[0].strip() if full else message}"
-        hint = f"{_HINT} The folders are {checkpoint} and Spark's own (spark.local.dir)."
+        hint = f"{_HINT} {then} The folders are {checkpoint} and Spark's own (spark.local.dir)."
         raise Failure(Problem("R422", what, hint=hint)) from error
 
 
