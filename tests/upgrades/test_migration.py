@@ -6,9 +6,11 @@ import random
 import re
 import shlex
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -115,6 +117,32 @@ def test_the_fate_of_each_sink_is_reported(spark: SparkSession, tmp_path: Path) 
     assert place.run(BEFORE).changes == (), "nothing has changed"
     said = NEW + "".join(f"ALTER PUMP {pump} TAKE OVER;" for pump in PUMPS)
     assert rt.migrate(check, place.pipeline(said)).tick == 1
+
+
+def test_a_pump_that_has_written_no_rows_needed_a_choice(spark: SparkSession, tmp_path: Path) -> None:
+    """Nothing is there to follow, so it is as new, whether or not its target changes."""
+    sql = """CREATE STREAM s (v INT);
+    CREATE STREAM o (v BIGINT) USING parquet OPTIONS (path '{out}');
+    CREATE PUMP p AS INSERT INTO o SELECT STREAM {value} FROM s GROUP BY FLOOR(s.ROWTIME TO MINUTE);"""
+
+    def pipeline(value: str, out: str) -> rt.Pipeline:
+        text = sql.format(value=value, out=tmp_path / out).replace("CREATE STREAM o", "CREATE OR REPLACE STREAM o")
+        return rt.Pipeline(spark, home=tmp_path / "home").sql(text)
+
+    pipeline("SUM(v) AS v", "one").run_available(tmp_path / "check")
+    with rt.writer("s", home=tmp_path / "home") as writer:
+        writer.insert([{"v": v, "rowtime": v * 1_000_000} for v in range(4)])
+        pipeline("SUM(v) AS v", "one").run_available(tmp_path / "check")
+        found = rt.migrate(tmp_path / "check", pipeline("MAX(v) AS v", "one"))
+        assert found.sinks == {"p": "is new"}
+        assert rt.migrate(tmp_path / "check", pipeline("MIN(v) + 10 AS v", "two")).sinks == {"p": "is new"}
+        writer.end()
+    pipeline("MIN(v) + 10 AS v", "two").run_available(tmp_path / "check")
+    rows = [pq.read_table(path).to_pylist() for path in (tmp_path / "two").glob("*.parquet")]
+    assert rows == [[{"rowtime": datetime(1970, 1, 1, 0, 1, tzinfo=UTC), "v": 10}]]
+    assert not [*(tmp_path / "one").glob("*.parquet")]
+    with pytest.raises(Refused, match="R447 p has written rows to o"):
+        rt.migrate(tmp_path / "check", pipeline("MAX(v) AS v", "two"))
 
 
 def test_missing_input_ends_a_migration_before_anything_changes(spark: SparkSession, tmp_path: Path) -> None:

@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rowtime.audit.replay import Part, Replay, in_parts, pinned
 from rowtime.core.errors import Problem, Refused, RowtimeError, refuse
 from rowtime.core.stores import place_of
+from rowtime.core.time import BEGINNING
 from rowtime.plan.bind.sink_options import key_of_rows
 from rowtime.plan.clock_functions import fixed
 from rowtime.plan.row_by_row import untuned
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from rowtime.runtime.tick import RunningTick
     from rowtime.state.journal import Entry
 
+_WITH_BOUNDS: Final = ("log", "kafka")
 _NEW = "Or give the pump a new name and a new target, which gets all rows from the start of the input."
 
 
@@ -150,7 +152,7 @@ def migrated(pipeline: Pipeline, folder: str | Path, take_over: Collection[str] 
     place.acquire()
     try:
         old, last = _before(place, program)
-        choice = _Choice(old, program, pumps, place)
+        choice = _Choice(old, program, pumps, last)
         choice.check()
         migration = _computed(pipeline, program, place, old, last, choice)
     finally:
@@ -187,7 +189,7 @@ class _Choice:
     old: StoredPlan
     program: Program
     pumps: Collection[str]
-    place: Checkpoint
+    last: Entry
 
     @property
     def known(self) -> dict[str, Fields]:
@@ -200,8 +202,15 @@ class _Choice:
         return {name: sink for name, sink in self.known.items() if self.program.sink(name) is None}
 
     def takes_over(self, name: str) -> bool:
-        """Return True if a sink keeps its target."""
-        return name in self.known
+        """Return True if a sink keeps its target, and something is there."""
+        return name in self.known and self._has_written(name)
+
+    def _has_written(self, name: str) -> bool:
+        """Return True if a sink has written rows, or a bound into a target that has bounds."""
+        sent = self.last["control"].get(name, {})
+        rows = (sent.get("sequence") or 0) - sent.get("base", 0) - sent.get("skipped", 0)
+        bounds = self.known[name]["format"] in _WITH_BOUNDS and sent.get("bound", BEGINNING) > BEGINNING
+        return rows > 0 or bounds
 
     def check(self) -> None:
         """Raise ``Refused`` unless each sink has a choice; one R447 per sink."""
@@ -209,7 +218,8 @@ class _Choice:
             raise Refused(*problems)
 
     def _without_choice(self, node: SinkNode) -> Iterator[Problem]:
-        existing = [name for name, sink in self.known.items() if sink["format"] != "console" and self._same(node, sink)]
+        written = {n: sink for n, sink in self.known.items() if sink["format"] != "console" and self._has_written(n)}
+        existing = [name for name, sink in written.items() if self._same(node, sink)]
         pump, where = pump_of(node.name), dict(node.options).get("stream", node.format)
         into = pumps_into(node, self.program.catalog.pumps) or [pump]
         if node.name in existing and not {*into, pump} & {*self.pumps}:
@@ -222,7 +232,7 @@ class _Choice:
                 f"{_NEW}"
             )
             yield Problem("R447", what, hint=hint)
-        elif node.name not in existing and node.format != "console" and (existing or node.name in self.known):
+        elif node.name not in existing and node.format != "console" and (existing or node.name in written):
             whose = pump_of(existing[0]) if existing else pump
             what = f"{pump} writes to {where} now, and that name already has rows of the pump {whose}"
             hint = "Keep the name and the target of an existing pump; give a new pump others."
