@@ -6,16 +6,20 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 from typer.testing import CliRunner
 
 import rowtime as rt
-from rowtime.audit.verify import Verified
+from rowtime.audit.verify import Verified, _other_sparks
 from rowtime.cli.main import app
+from rowtime.cli.verify import as_lines
+from rowtime.runtime.entries import SPARKS, _sparks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,6 +86,28 @@ def test_one_batch_equals_the_output(spark: SparkSession, place: Path) -> None:
     assert how["f.sink"] == ("log", 12, "in order")
     assert how["d.sink"] == ("parquet", 3, "as a set")
     assert how["sorted.rejected"] == ("ledger", 4, "as a set")
+
+
+def test_a_checkpoint_did_not_say_which_spark_had_written_it(
+    spark: SparkSession, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert verified(spark, place).sparks == ()
+    monkeypatch.setattr("rowtime.audit.verify.pyspark", SimpleNamespace(__version__="9.9.9"))
+    found = verified(spark, place)
+    said = f"ticks 0 to {TICKS - 1} were written under Spark {pyspark.__version__}; this is Spark 9.9.9"
+    assert found.sparks == (said,)
+    assert f"  {said}" in as_lines(found)
+    assert found.equal
+
+
+def test_each_version_of_spark_is_recorded_with_its_first_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: dict[str, Any] = {"tick": 4}  # an older version of rowtime did not say
+    for tick, version in ((5, "4.1.1"), (6, "4.1.1"), (7, "4.2.0"), (8, "4.1.1")):
+        monkeypatch.setattr("rowtime.runtime.entries.pyspark", SimpleNamespace(__version__=version))
+        told = {"tick": tick, SPARKS: _sparks(told, tick)}
+    assert told[SPARKS] == [[0, ""], [5, "4.1.1"], [7, "4.2.0"], [8, "4.1.1"]]
+    monkeypatch.setattr("rowtime.audit.verify.pyspark", SimpleNamespace(__version__="4.1.1"))
+    assert [*_other_sparks(told)] == ["ticks 7 to 7 were written under Spark 4.2.0; this is Spark 4.1.1"]
 
 
 def changed_parquet(folder: Path, column: str, to: Any) -> None:

@@ -26,6 +26,7 @@ from rowtime.plan.row_by_row import untuned
 from rowtime.plan.upgrade import targets
 from rowtime.runtime.claims import claim, pump_of, pumps_into
 from rowtime.runtime.endings import split_ends
+from rowtime.runtime.entries import SPARKS
 from rowtime.runtime.function_pins import keep, of_now
 from rowtime.runtime.meter import Meter
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed, narrowed
@@ -73,7 +74,7 @@ class Migration(Replay):
 
     def begin(self, last: Entry) -> None:
         """Start as if nothing had been read before the tick after ``last``."""
-        carried = {name: last[name] for name in ("tick", "cuts", "plans", "began") if name in last}
+        carried = {name: last[name] for name in ("tick", "cuts", "plans", "began", SPARKS) if name in last}
         self.entry = {"sources": {}, "control": {}, "segments": {}, "outputs": {}, "totals": {}, **carried}
         self._last, self._refused, self._sums = last, defaultdict[str, list[str]](list), dict[str, int]()
         self._began = last.get("began", 0)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyspark
 
 from rowtime.audit.read_back import beside_others, left_in, read_back, rows_of, tables
 from rowtime.audit.replay import KeptSink, Replay, in_parts, replay
@@ -22,6 +23,7 @@ from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING, to_text
 from rowtime.plan.bind.sink_options import partitions_of
 from rowtime.plan.formats.lake import LAKES
+from rowtime.runtime.entries import SPARKS
 from rowtime.runtime.plain_rows import plain_rows
 from rowtime.runtime.quiet import hiding
 from rowtime.runtime.skipping import is_skipped, put_back, skipped_lines, unskipped
@@ -55,11 +57,15 @@ class Compared:
 
 @dataclass(frozen=True)
 class Verified:
-    """The comparison of a checkpoint's outputs up to a tick with those of ``batches`` over its recorded input."""
+    """The comparison of a checkpoint's outputs up to a tick with those of ``batches`` over its recorded input.
+
+    ``sparks``: which ticks another version of Spark has written than the present one, in words.
+    """
 
     tick: int
     batches: int
     outputs: tuple[Compared, ...]
+    sparks: tuple[str, ...] = ()
 
     @property
     def equal(self) -> bool:
@@ -86,10 +92,20 @@ def verified(place: Checkpoint, pipeline: Pipeline, received: Received) -> Verif
         try:
             with hiding(engine.program.secrets):
                 done = len(list(engine.run(in_parts(place, engine))))
-                return Verified(entry["tick"], done, tuple(_compared(place, entry, engine, pipeline.home, received)))
+                outputs = tuple(_compared(place, entry, engine, pipeline.home, received))
+                return Verified(entry["tick"], done, outputs, tuple(_other_sparks(entry)))
         finally:
             engine.close()
             engine.stop()
+
+
+def _other_sparks(entry: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the ticks of other versions of Spark, if an entry says what wrote which."""
+    sparks = entry.get(SPARKS, [])
+    ends = [*(first - 1 for first, _ in sparks[1:]), entry["tick"]]
+    for (first, version), last in zip(sparks, ends, strict=True):
+        if version not in ("", pyspark.__version__):
+            yield f"ticks {first} to {last} were written under Spark {version}; this is Spark {pyspark.__version__}"
 
 
 def _compared(

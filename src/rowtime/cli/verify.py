@@ -51,6 +51,7 @@ def as_lines(verified: Verified) -> Iterator[str]:
     """Yield the comparison as text."""
     times = "batch" if verified.batches == 1 else "batches"
     yield f"  up to tick {verified.tick}, run again as {verified.batches} {times}"
+    yield from (f"  {line}" for line in verified.sparks)
     for output in verified.outputs:
         outcome = f"{output.differences:,} differ" if output.differences else "equal"
         yield f"  {output.name} ({output.kind}): {counted(output.rows, 'rows')} {output.how}, {outcome}"

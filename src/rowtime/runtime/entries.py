@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyspark
 
 from rowtime.operators.contract import Delta
 from rowtime.plan.holders import since
@@ -14,6 +16,8 @@ from rowtime.runtime.narrow_tables import LIMITS, Narrowed
 from rowtime.runtime.tick import RunningTick
 from rowtime.state import refused_files
 from rowtime.state.journal import PAUSED, Entry
+
+SPARKS: Final = "sparks"
 
 
 def entry_of(  # noqa: PLR0913 - a tick, and what it follows
@@ -36,6 +40,7 @@ def entry_of(  # noqa: PLR0913 - a tick, and what it follows
         "plans": before.get("plans", []),
         **({PAUSED: before[PAUSED]} if before.get(PAUSED) else {}),
         "sources": notes,
+        SPARKS: _sparks(before, running.number),
         refused_files.KEY: refused_files.counted(before, running.number, entry["refused"], entry["sums"]),
         "totals": {name: dict(counts) for name, counts in totals.items()},
         "clocks": {name: dict(delta.clocks) for name, delta in deltas.items()},
@@ -50,6 +55,12 @@ def _held(running: RunningTick, program: Program, segments: Mapping[str, Any]) -
     keeping = (node for node in program.operators if node.name in holding)
     never = {f"{node.name}/{k.name}" for node in keeping for note in node.keeps() for k in note.rows if not k.waits}
     return {key: running.logs[key].held for key in segments if key not in never}
+
+
+def _sparks(before: Entry, tick: int) -> Sequence[Sequence[Any]]:
+    """Return which version of Spark has written the ticks since which; an older version of rowtime did not say."""
+    sparks = before.get(SPARKS, [] if before["tick"] < 0 else [[0, ""]])
+    return sparks if sparks and sparks[-1][1] == pyspark.__version__ else [*sparks, [tick, pyspark.__version__]]
 
 
 def cuts_input(before: Entry, taken: Mapping[str, Taken], limits: Narrowed) -> bool:
