@@ -22,13 +22,15 @@ from rowtime.core.time import BEGINNING, END, wall_clock
 micros = st.integers(BEGINNING, END)
 positions = st.integers(0, 2**63 - 1)
 sums = st.none() | st.integers(0, 2**32 - 1)
+paths = st.just("")
+links = st.just("") | st.integers(0, 2**64 - 1).map("{:016x}".format)
 entries = st.one_of(
     st.builds(
-        Rows, positions, st.integers(1, 10**9), micros, micros, st.sampled_from(Order), micros, st.just(""), sums
+        Rows, positions, st.integers(1, 10**9), micros, micros, st.sampled_from(Order), micros, paths, sums, links
     ),
-    st.builds(ColumnBound, positions, st.just(""), sums),
-    st.builds(Bound, positions, micros),
-    st.builds(Leave, positions),
+    st.builds(ColumnBound, positions, paths, sums, links),
+    st.builds(Bound, positions, micros, paths, st.none() | micros, links),
+    st.builds(Leave, positions, paths, links),
 )
 
 

@@ -112,6 +112,28 @@ def test_a_new_checkpoint_wrote_the_rows_of_a_table_twice(
 
 
 @pytest.mark.slow
+def test_a_database_that_was_restored_got_a_gap(spark: SparkSession, postgres: Postgres, tmp_path: Path) -> None:
+    table = Table(spark, postgres, tmp_path, "older").written("check", 0, 1)
+    copied = asked(postgres, "SELECT next_row FROM rowtime_sinks WHERE sink LIKE 'older/%'")
+    table.send(2)
+    table.run("check")
+    asked(postgres, "DELETE FROM older WHERE n = 2")
+    asked(postgres, f"UPDATE rowtime_sinks SET next_row = {copied[0]} WHERE sink LIKE 'older/%'")
+    table.send(3)
+    said = "R564 the pump p has written 3 rows to the table older, which has 2 of them"
+    for _ in range(2):
+        with pytest.raises(Refused, match=said):
+            table.run("check")
+    assert table.rows == [0, 1]
+    asked(postgres, "DROP TABLE older")
+    with pytest.raises(Refused, match=r"R564 .* to the table older, which is gone"):
+        table.run("check")
+    asked(postgres, "DELETE FROM rowtime_sinks WHERE sink LIKE 'older/%'")
+    with pytest.raises(Refused, match=r"R564 .* to the table older, which is gone"):
+        table.run("check")
+
+
+@pytest.mark.slow
 def test_two_drivers_of_one_checkpoint_wrote_the_same_rows_to_a_table(
     spark: SparkSession, postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import logging
 import shutil
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -192,3 +193,30 @@ def test_a_pump_that_wrote_before_starts_while_the_brokers_are_away(
     topic.servers = broker.bootstrap
     topic.run("check")
     assert topic.records() == [(0, 0), (1, 1)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("running", [False, True])
+def test_rows_were_missing_from_a_topic_that_was_created_again(
+    spark: SparkSession, broker: Broker, tmp_path: Path, *, running: bool
+) -> None:
+    topic = Topic(spark, broker, tmp_path, f"again-{running}").written("check", 0, 1)
+    engine = topic.pipeline()._engine(tmp_path / "check", rt.Limits(), ends=False) if running else None
+    if engine is not None:
+        topic.send(2)
+        engine.tick()
+    broker.delete_topic(topic.name)
+    for _ in range(100):  # the name is free when the broker has released it
+        try:
+            broker.create_topic(topic.name, 1)
+        except Exception:  # noqa: BLE001 - the client's error says that the topic is still there
+            time.sleep(0.1)
+        else:
+            break
+    topic.send(3)
+    said = rf"R564 the pump p has written {2 + running} rows to the stream o .*, which was deleted and created again"
+    with pytest.raises(Refused, match=said):
+        topic.run("check") if engine is None else engine.tick()
+    if engine is not None:
+        engine.stop()
+    assert topic.records() == []

@@ -253,6 +253,35 @@ def test_a_table_that_differs_from_what_was_read_is_refused(
     assert sorted(numbers(tmp_path)) == [0, 1]
 
 
+@pytest.mark.parametrize("more", [0, 1, 2, 4])
+def test_rows_of_a_table_that_was_restored_and_written_past_the_reader_were_skipped(
+    spark: SparkSession, tmp_path: Path, more: int
+) -> None:
+    append(tmp_path, range(2))
+    shutil.copytree(tmp_path / "in", tmp_path / "copy")
+    append(tmp_path, range(2, 4))
+    append(tmp_path, range(4, 6))
+    run(spark, tmp_path)
+    shutil.rmtree(tmp_path / "in")
+    shutil.copytree(tmp_path / "copy", tmp_path / "in")
+    for number in range(more):
+        append(tmp_path, range(100 + number, 101 + number))
+    for _ in range(2):
+        assert "R576" in refusal(spark, tmp_path)
+    assert sorted(numbers(tmp_path)) == [*range(6)]
+
+
+def test_old_entries_of_a_log_may_be_removed(spark: SparkSession, tmp_path: Path) -> None:
+    append(tmp_path, range(2))
+    append(tmp_path, range(2, 4))
+    run(spark, tmp_path)
+    append(tmp_path, range(4, 6))
+    table(tmp_path).create_checkpoint()
+    (tmp_path / "in" / "_delta_log" / f"{1:020}.json").unlink()
+    run(spark, tmp_path)
+    assert sorted(numbers(tmp_path)) == [*range(6)]
+
+
 def test_columns_of_other_types_and_missing_tables_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     assert "R501" in refusal(spark, tmp_path)
     append(tmp_path, range(2))

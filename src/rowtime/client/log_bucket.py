@@ -26,9 +26,9 @@ import pyarrow.parquet as pq
 
 from rowtime.client import log_objects
 from rowtime.client.file_names import escape, unescape
-from rowtime.client.log_contract import Item, damaged, lost, overtaken
+from rowtime.client.log_contract import Item, Listing, damaged, lost, overtaken
 from rowtime.client.log_folder import SHARD_FILES, WRITER
-from rowtime.client.log_items import Bound, Entry, Leave, Rows, file_name, parse_entry
+from rowtime.client.log_items import Bound, Entry, Leave, Rows, file_name, link_of, parse_entry
 from rowtime.client.log_packs import SMALL, Packs
 from rowtime.core.errors import Failure
 from rowtime.core.stores import ObjectPlace
@@ -65,7 +65,7 @@ class LogBucket:
         names = [place.name for place in self._log.iterdir()]
         return sorted(unescape(name) for name in names if WRITER.fullmatch(name))
 
-    def entries(self, writer: str, after: int, most: int | None = None) -> tuple[list[Entry], bool]:
+    def entries(self, writer: str, after: int, most: int | None = None) -> Listing:
         """Return the entries at positions >= ``after``: one listing, and a request for each new one."""
         if len(self._entries) > _MOST:
             for cache in (self._entries, self._before, self._read):
@@ -79,10 +79,12 @@ class LogBucket:
         at = bisect_left(firsts, after)
         new = firsts[at:][:limit]
         entries = self.described(writer, new)
-        reached = entries[-1].end if entries else self.described(writer, firsts[at - 1 : at])[0].end if at else 0
+        chained = bool(entries and entries[0].follows)
+        [before] = self.described(writer, firsts[at - 1 : at]) if at and not chained else [None]
+        reached = entries[-1].end if entries else before.end if before is not None else 0
         if reached < after:
             raise lost(self._log, f"the writer {writer} is at position {reached}, the reader at {after}")
-        return entries, len(new) == len(firsts) - at
+        return Listing(entries, before, len(new) == len(firsts) - at)
 
     def _start(self, writer: str, after: int) -> int:
         """Return a position from which a listing has the item before ``after`` and few others."""
@@ -300,11 +302,16 @@ class BucketPen:
         """Return the position of the next item."""
         return self._next
 
+    @property
+    def link(self) -> str:
+        """Return the link of the last item; empty if there is none."""
+        return link_of(self._last)
+
     def put(self, make: Callable[[], Item]) -> None:
         """Create the object of an item. After a ``Failure`` `settle` finds out whether it exists."""
         if self._lost:
             raise overtaken(self._log, self._writer)
-        self._create(*log_objects.packed(*make()))
+        self._create(*make())
         if self._since >= SHARD_FILES:
             with suppress(Failure):  # the next item tries again
                 self._seen.write_index(self._writer, self._indexed, self._next)
@@ -314,7 +321,7 @@ class BucketPen:
     def settle(self) -> None:
         """Put an item without effect in the place of one whose answer is missing, unless that exists."""
         if self._doubt:
-            self._create(*log_objects.packed(self._nothing(), b""))
+            self._create(self._nothing(), b"")
 
     def fence(self) -> None:
         """Take the next position with an item without effect."""
@@ -328,7 +335,8 @@ class BucketPen:
         away = self._last is None or isinstance(self._last, Leave)
         return Leave(self._next) if away else Bound(self._next, BEGINNING, arrival=self.arrival)
 
-    def _create(self, data: bytes, entry: Entry) -> None:
+    def _create(self, entry: Entry, content: pa.Table | bytes) -> None:
+        data, entry = log_objects.packed(replace(entry, follows=link_of(self._last)), content)
         place = self._log / escape(self._writer) / f"{self._next:020}"
         self._doubt.append((data, entry))
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -23,6 +23,14 @@ OPEN_ALREADY: Final = "R204"
 OVERTAKEN: Final = "R214"
 
 
+class Listing(NamedTuple):
+    """Entries of a writer from a position on; the one ``before`` them, if seen; whether that is the ``whole``."""
+
+    entries: list[Entry]
+    before: Entry | None
+    whole: bool
+
+
 class Log(Protocol):
     """A stream log for its readers; names of writers are those that people gave."""
 
@@ -33,8 +41,10 @@ class Log(Protocol):
         """Return the writers that have a place, sorted."""
         ...
 
-    def entries(self, writer: str, after: int, most: int | None = None) -> tuple[list[Entry], bool]:
-        """Return the entries at positions >= ``after``, from about ``most`` shards, and whether those are all.
+    def entries(self, writer: str, after: int, most: int | None = None) -> Listing:
+        """Return the entries at positions >= ``after``, from about ``most`` shards.
+
+        The entry before them is needed if none follows it, or if the next one does not name its link.
 
         Raises ``Failure`` (R501) if the log ends before ``after``.
         """
@@ -77,6 +87,11 @@ class Pen(Protocol):
     @property
     def next(self) -> int:
         """Return the position of the next item."""
+        ...
+
+    @property
+    def link(self) -> str:
+        """Return the link of the last item; empty if there is none."""
         ...
 
     def put(self, make: Callable[[], Item]) -> None:

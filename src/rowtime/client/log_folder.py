@@ -14,7 +14,7 @@ import fcntl
 import os
 import re
 import time
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rowtime.client.file_names import escape, unescape
-from rowtime.client.log_contract import OPEN_ALREADY, Item, damaged, lost, reading
-from rowtime.client.log_items import Bound, ColumnBound, Entry, Rows, file_name, parse_entry
+from rowtime.client.log_contract import OPEN_ALREADY, Item, Listing, damaged, lost, reading
+from rowtime.client.log_items import Bound, ColumnBound, Entry, Rows, file_name, link_of, parse_entry
 from rowtime.client.parquet_statistics import trusted
 from rowtime.core.checksums import checksum
 from rowtime.core.errors import refuse
@@ -60,15 +60,20 @@ class LogFolder:
         except FileNotFoundError:
             return []
 
-    def entries(self, writer: str, after: int, most: int | None = None) -> tuple[list[Entry], bool]:
-        """Return the entries listed in the shards from ``after`` on, and whether those are all shards."""
+    def entries(self, writer: str, after: int, most: int | None = None) -> Listing:
+        """Return the entries listed in the shards from ``after`` on, and the one before."""
         present = shards(self._log / escape(writer))
-        needed = present[max(0, bisect_right(present, after) - 1) :]
+        at = max(0, bisect_right(present, after) - 1)
+        needed = present[at:]
         listed = [entry for shard in needed[:most] for entry in shard_entries(self._log, writer, shard)]
         reached = max([entry.end for entry in listed[-1:]] + present[-1:], default=0)
         if reached < after:
             raise lost(self._log, f"the writer {writer} is at position {reached}, the reader at {after}")
-        return [entry for entry in listed if entry.first >= after], needed[:most] == needed
+        earlier = bisect_left(listed, after, key=lambda entry: entry.first)
+        entries, before = listed[earlier:], listed[:earlier]
+        if not before and at and not (entries and entries[0].follows):
+            before = shard_entries(self._log, writer, present[at - 1])
+        return Listing(entries, before[-1] if before else None, needed[:most] == needed)
 
     def last(self, writer: str, kind: type[Entry] | None = None) -> Entry | None:
         """Return the last entry (of a kind), from the newest shards only."""
@@ -139,11 +144,17 @@ class FolderPen:
         """Return the position of the next item."""
         return self._next
 
+    @property
+    def link(self) -> str:
+        """Return the link of the last item; empty if there is none."""
+        return link_of(self._last)
+
     def _recover(self) -> None:
         """Find where the last writer of this name stopped, from the names of its files."""
         (self._directory / UNDER_WAY).unlink(missing_ok=True)
         opened = LogFolder(self._log)
         last, present = opened.last(self._writer), shards(self._directory)
+        self._last = last
         timed = [opened.last(self._writer, kind) for kind in (Rows, Bound)]
         arrivals = [entry.arrival for entry in timed if isinstance(entry, Rows | Bound)]
         self._next = last.end if last else 0
@@ -154,6 +165,10 @@ class FolderPen:
     def put(self, make: Callable[[], Item]) -> None:
         """Write a file that gets its final name when it is complete."""
         staged = self._directory / UNDER_WAY
+        if self._last is not None and not (self._log / self._last.path).exists():
+            raise lost(
+                self._log, f"the last item of the writer {self._writer}, at position {self._last.first}, is gone"
+            )
         shard = self._room()
         try:
             with staged.open("wb") as file:
@@ -168,8 +183,11 @@ class FolderPen:
                     os.fsync(file.fileno())
             if isinstance(entry, Rows | ColumnBound):
                 entry = replace(entry, sum=checksum(staged))
-            staged.rename(shard / file_name(entry))
+            entry = replace(entry, follows=link_of(self._last))
+            name = file_name(entry)
+            staged.rename(shard / name)
             # From here on it is visible to readers, durable or not.
+            self._last = replace(entry, path=f"{self._directory.name}/{shard.name}/{name}")
             self._next = entry.end
             self._in_shard += 1
             sync(shard)

@@ -2,14 +2,17 @@
 
 Every row, bound and leave of a writer has a position, counted from 0 without gaps. The names are
 
-    r-<first>-<count>-<least>-<greatest>-<order>-<arrival>-<checksum>.parquet      rows
-    b-<position>-<time>-<arrival>       a bound
-    c-<position>-<checksum>.json        a bound of a column (`bound_items`)
-    l-<position>                        the writer leaves
+    r-<first>-<count>-<least>-<greatest>-<order>-<arrival>-<checksum>-p<link>.parquet      rows
+    b-<position>-<time>-<arrival>-p<link>       a bound
+    c-<position>-<checksum>-p<link>.json        a bound of a column (`bound_items`)
+    l-<position>-p<link>                        the writer leaves
 
 Positions in names have 20 digits; times are µs UTC, ``END`` for infinity. Rows have the columns ``__p``, ``__a``,
-``__t`` (position, arrival, rowtime given), then the declared ones. Older versions wrote names without checksums, and of
-bounds without arrivals.
+``__t`` (position, arrival, rowtime given), then the declared ones. Older versions wrote names without checksums, of
+bounds without arrivals, and without links.
+
+The **link** of an item is a hash of its name; a name contains the link of the item before it, so the items of a writer
+are a chain. Law: if two items have the same link, everything before them is the same.
 """
 
 from __future__ import annotations
@@ -17,15 +20,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import blake2b
 from typing import Final
 
-_NAME: Final = re.compile(
+_LINK: Final = r"(?:-p[0-9a-f]{16})?"
+_NAMES: Final = (
     r"r-(?P<rows>\d{20})-(?P<count>\d+)-(?P<least>-?\d+)-(?P<greatest>-?\d+)"
-    r"-(?P<order>[oun])-(?P<arrival>-?\d+)(?:-(?P<sum>[0-9a-f]{8}))?\.parquet"
-    r"|b-(?P<bound>\d{20})-(?P<at>-?\d+)(?:-(?P<bound_arrival>-?\d+))?"
-    r"|l-(?P<leave>\d{20})"
-    r"|c-(?P<column>\d{20})(?:-(?P<column_sum>[0-9a-f]{8}))?\.json"
+    r"-(?P<order>[oun])-(?P<arrival>-?\d+)(?:-(?P<sum>[0-9a-f]{8}))?#\.parquet"
+    r"|b-(?P<bound>\d{20})-(?P<at>-?\d+)(?:-(?P<bound_arrival>-?\d+))?#"
+    r"|l-(?P<leave>\d{20})#"
+    r"|c-(?P<column>\d{20})(?:-(?P<column_sum>[0-9a-f]{8}))?#\.json"
 )
+_NAME: Final = re.compile(f"(?:{_NAMES.replace('#', _LINK)})")
+_FOLLOWS: Final = re.compile(r"-p([0-9a-f]{16})")
 
 
 class Order(StrEnum):
@@ -52,6 +59,7 @@ class Rows:
     arrival: int
     path: str = ""  # relative to the log
     sum: int | None = None
+    follows: str = ""  # the link of the item before it; empty for the first one, or if an older version wrote it
 
     @property
     def end(self) -> int:
@@ -67,6 +75,7 @@ class Bound:
     at: int
     path: str = ""
     arrival: int | None = None
+    follows: str = ""
 
     @property
     def end(self) -> int:
@@ -80,6 +89,7 @@ class Leave:
 
     first: int
     path: str = ""
+    follows: str = ""
 
     @property
     def end(self) -> int:
@@ -94,6 +104,7 @@ class ColumnBound:
     first: int
     path: str = ""
     sum: int | None = None
+    follows: str = ""
 
     @property
     def end(self) -> int:
@@ -106,15 +117,21 @@ Entry = Rows | Bound | Leave | ColumnBound
 
 def file_name(entry: Entry) -> str:
     """Return the name of an entry's file: everything about it except the rows themselves."""
+    link = f"-p{entry.follows}" if entry.follows else ""
     match entry:
         case Rows(first, count, least, greatest, order, arrival, _, sum_of):
-            return f"r-{first:020}-{count}-{least}-{greatest}-{order}-{arrival}{_sum_in_name(sum_of)}.parquet"
+            return f"r-{first:020}-{count}-{least}-{greatest}-{order}-{arrival}{_sum_in_name(sum_of)}{link}.parquet"
         case Bound(first, at, _, arrival):
-            return f"b-{first:020}-{at}" + ("" if arrival is None else f"-{arrival}")
+            return f"b-{first:020}-{at}" + ("" if arrival is None else f"-{arrival}") + link
         case Leave(first):
-            return f"l-{first:020}"
+            return f"l-{first:020}{link}"
         case ColumnBound(first, _, sum_of):
-            return f"c-{first:020}{_sum_in_name(sum_of)}.json"
+            return f"c-{first:020}{_sum_in_name(sum_of)}{link}.json"
+
+
+def link_of(entry: Entry | None) -> str:
+    """Return the link of an item: it tells this item, and all before it, from any other; empty for no item."""
+    return "" if entry is None else blake2b(file_name(entry).encode(), digest_size=8).hexdigest()
 
 
 def _sum_in_name(checksum: int | None) -> str:
@@ -127,15 +144,18 @@ def _sum_of_name(text: str | None) -> int | None:
 
 def parse_entry(path: str) -> Entry | None:
     """Return the entry of a file, by its path in the log; ``None`` for any other file."""
-    match = _NAME.fullmatch(path.rpartition("/")[2])
+    name = path.rpartition("/")[2]
+    match, link = _NAME.fullmatch(name), _FOLLOWS.search(name)
     if match is None:
         return None
+    follows = "" if link is None else link[1]
     if match["rows"]:
         first, count, least, greatest, arrival = map(int, match.group("rows", "count", "least", "greatest", "arrival"))
-        return Rows(first, count, least, greatest, Order(match["order"]), arrival, path, _sum_of_name(match["sum"]))
+        checksum = _sum_of_name(match["sum"])
+        return Rows(first, count, least, greatest, Order(match["order"]), arrival, path, checksum, follows)
     if match["bound"]:
-        arrival_text = match["bound_arrival"]
-        return Bound(int(match["bound"]), int(match["at"]), path, None if arrival_text is None else int(arrival_text))
+        arrived = None if match["bound_arrival"] is None else int(match["bound_arrival"])
+        return Bound(int(match["bound"]), int(match["at"]), path, arrived, follows)
     if match["column"]:
-        return ColumnBound(int(match["column"]), path, _sum_of_name(match["column_sum"]))
-    return Leave(int(match["leave"]), path)
+        return ColumnBound(int(match["column"]), path, _sum_of_name(match["column_sum"]), follows)
+    return Leave(int(match["leave"]), path, follows)

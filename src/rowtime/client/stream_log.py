@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
 
 from rowtime.client.log_bucket import LogBucket
-from rowtime.client.log_contract import Log, lost, reading
+from rowtime.client.log_contract import Listing, Log, lost, reading
 from rowtime.client.log_folder import LogFolder
-from rowtime.client.log_items import Entry
+from rowtime.client.log_items import Entry, link_of
+from rowtime.core.errors import Failure
 from rowtime.core.store_settings import StoreSettings
 from rowtime.core.stores import Place
 
@@ -56,14 +58,22 @@ def scan(log: Place, after: Mapping[str, int], exclude: Collection[str] = ()) ->
 
 
 def survey(
-    log: Place, after: Mapping[str, int], exclude: Collection[str] = (), most: int | None = None
+    log: Place,
+    after: Mapping[str, int],
+    exclude: Collection[str] = (),
+    most: int | None = None,
+    links: Mapping[str, str] | None = None,
 ) -> dict[str, Seen]:
     """Do the same as ``scan``, from at most ``most`` shards of each writer, and say if that is all.
 
-    A reader that takes a backlog in small steps need not list all of it at every step.
+    A reader that takes a backlog in small steps need not list all of it at every step. ``links``: those of the last
+    items that the reader has read, by writer; R501 if the log has another item in one of their places.
     """
     with reading(log):
-        looks = {writer: _look(log, writer, after.get(writer, 0), most) for writer in writers(log, exclude)}
+        looks = {
+            writer: _look(log, writer, after.get(writer, 0), most, (links or {}).get(writer, ""))
+            for writer in writers(log, exclude)
+        }
         gone = [name for name, at in after.items() if at > 0 and name not in looks and name not in exclude]
         if gone:
             raise lost(log, f"the writers {', '.join(gone)} are gone")
@@ -115,17 +125,18 @@ def last_entry(log: Place, writer: str, kind: type[Entry] | None = None) -> Entr
 def entries_of(log: Place, writer: str) -> list[Entry]:
     """Return all entries of one writer, in order; none if it has no place in the log."""
     with reading(log):
-        return _look(log, writer, 0, None).entries if writer in writers(log) else []
+        return _look(log, writer, 0, None, "").entries if writer in writers(log) else []
 
 
-def _look(log: Place, writer: str, after: int, most: int | None) -> Seen:
+def _look(log: Place, writer: str, after: int, most: int | None, link: str) -> Seen:
     reader = opened(log)
     # Asked before the listing: the listing contains an insert that ends in between.
     under_way = reader.under_way(writer)
-    entries, all_of_them = reader.entries(writer, after, most)
-    if _run(entries, after) < len(entries):
-        entries = _listed_again(log, writer, after, most, entries)
-    return Seen(entries, all_of_them and not under_way)
+    listing = reader.entries(writer, after, most)
+    if _run(listing.entries, after) < len(listing.entries):
+        listing = _listed_again(log, writer, after, most, listing.entries)
+    _check_chain(log, writer, after, link, listing)
+    return Seen(listing.entries, listing.whole and not under_way)
 
 
 def _run(entries: Sequence[Entry], start: int) -> int:
@@ -137,16 +148,36 @@ def _run(entries: Sequence[Entry], start: int) -> int:
     return len(entries)
 
 
-def _listed_again(log: Place, writer: str, after: int, most: int | None, before: Sequence[Entry]) -> list[Entry]:
+def _listed_again(log: Place, writer: str, after: int, most: int | None, before: Sequence[Entry]) -> Listing:
     """Return the entries up to the first gap, after a second listing has shown what the gap is.
 
     A listing may miss a file that is created while it runs and yet show a later one. A second listing misses nothing
     that existed when the first one ended, so a gap below an entry of the first is a loss. A new reader starts at the
     first retained entry.
     """
-    entries, _ = opened(log).entries(writer, after, most)
+    listing = opened(log).entries(writer, after, most)
+    entries = listing.entries
     start = after if after > 0 or not entries else entries[0].first
     whole = _run(entries, start)
     if whole < len(entries) and entries[whole].first <= before[-1].first:
         raise lost(log, f"items of the writer {writer} before position {entries[whole].first} are missing")
-    return entries[:whole]
+    return listing._replace(entries=entries[:whole])
+
+
+def _check_chain(log: Place, writer: str, after: int, link: str, listing: Listing) -> None:
+    """Raise R501 if items do not follow each other, or the first one does not follow the item with a ``link``.
+
+    What was read may be removed: then the next item tells what it follows. Items of older versions do not.
+    """
+    entries, before = listing.entries, listing.before
+    if before is not None and (before.end > after or (link and before.end == after and link_of(before) != link)):
+        raise _another(log, writer, after)
+    if entries and link and entries[0].follows not in ("", link):
+        raise _another(log, writer, after)
+    for entry, following in pairwise(entries):
+        if following.follows and following.follows != link_of(entry):
+            raise _another(log, writer, following.first)
+
+
+def _another(log: Place, writer: str, at: int) -> Failure:
+    return lost(log, f"the writer {writer} has other items than before, up to position {at}")

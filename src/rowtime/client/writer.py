@@ -130,6 +130,11 @@ class Writer:
             self._pen.settle()
             return self._pen.next
 
+    @property
+    def link(self) -> str:
+        """The link of the last item (`log_items`); empty before the first one."""
+        return self._pen.link
+
     def insert(self, rows: Given, rowtime: str | None = None) -> int:
         """Write rows, all or none; returns the position of the first.
 

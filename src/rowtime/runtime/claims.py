@@ -9,7 +9,7 @@ from typing import Any
 from rowtime.client.home import Home
 from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.runtime.sinks.failures import naming
-from rowtime.runtime.sinks.ownership import Claim
+from rowtime.runtime.sinks.ownership import Claim, Proof
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.sinks.stream_log import StreamLogSink
 from rowtime.sql.statements import CreatePump
@@ -88,4 +88,6 @@ def _claim(checkpoint: Checkpoint, entry: Mapping[str, Any], sink: str, take_ove
         written = control["sequence"] - control.get("skipped", 0)
         sent = written - (0 if handed_over else staged["count"]), written
     number = control.get("sequence", 0)
-    return Claim(pump, checkpoint.identity, str(checkpoint.folder), at, sent, pump in take_over, number)
+    proof = Proof(*control["proof"]) if control.get("proof") else None
+    identity, place, tick = checkpoint.identity, str(checkpoint.folder), entry.get("tick", -1)
+    return Claim(pump, identity, place, at, sent, pump in take_over, number, proof=proof, tick=tick)

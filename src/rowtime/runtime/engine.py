@@ -52,6 +52,7 @@ from rowtime.runtime.upgrades import bound, change
 from rowtime.runtime.visible_changes import visible_changes
 from rowtime.runtime.watch import Watch
 from rowtime.state import cuts, pump_orders, settings
+from rowtime.state.checkpoint import IDENTITY, Checkpoint
 from rowtime.state.costs import INPUT, JOURNAL, KEY, SINKS
 from rowtime.state.files import begin_to_remove
 from rowtime.state.journal import Entry
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
     from rowtime.plan.stored import StoredPlan
     from rowtime.plan.upgrade import Upgrade
     from rowtime.runtime.sinks.staging import Stage
-    from rowtime.state.checkpoint import Checkpoint
 
 Hook = Callable[[str], None]
 Tap = Callable[[Operator, Delta], None]
@@ -363,7 +363,8 @@ class Engine:
             begin_to_remove(self.checkpoint.folder / path)
 
     def _entry(self, running: RunningTick, notes: Mapping[str, Any], deltas: Mapping[str, Delta]) -> dict[str, Any]:
-        return entry_of(running, self.program, self.entry, notes, deltas, self.clock()) | {"began": self._began}
+        of_run = {"began": self._began, IDENTITY: self.checkpoint.own}
+        return entry_of(running, self.program, self.entry, notes, deltas, self.clock()) | of_run
 
     def _discover(self) -> tuple[dict[str, Taken], dict[str, Any]]:
         taken: dict[str, Taken] = {}

@@ -30,6 +30,7 @@ from rowtime.state.refused_files import tick_of
 from rowtime.state.sealed import sealed, unsealed
 
 PLANS = "plans"
+IDENTITY = "identity"
 FOREVER = 2**62  # stands for a last tick that is still to come
 _LONGEST: Final = 200  # bytes of a folder name; the limit of file systems is 255
 _BEGINNING: Final = 120  # bytes of a longer one that stay readable
@@ -48,6 +49,7 @@ class Checkpoint:
         if isinstance(folder, ObjectPlace):
             folder.bucket.use = f"the checkpoint {folder}"
         self.journal = Journal(folder / "journal")
+        self.own = ""  # its id, once this object drives it
         self._lock: IO[str] | None = None
         self._whole: set[Place] = set()
 
@@ -97,8 +99,8 @@ class Checkpoint:
     @property
     def identity(self) -> str:
         """Return the checkpoint's id, wherever its folder is; empty for one that an older version wrote last."""
-        path = self.folder / "identity"
-        return path.read_text() if path.exists() else ""
+        path = self.folder / IDENTITY
+        return path.read_text(errors="replace") if path.exists() else ""
 
     @property
     def driven(self) -> bool:
@@ -121,8 +123,22 @@ class Checkpoint:
             self.folder.bucket.guard = self.journal.check_driver
         else:
             self._lock = self._locked(self.folder)
-        if not self.identity:
-            files.write_over(self.folder / "identity", uuid.uuid4().hex.encode())
+        try:
+            self._identify()
+        except BaseException:
+            self.release()
+            raise
+
+    def _identify(self) -> None:
+        """Give a new checkpoint an id. Raises ``Failure`` (R406) if it has lost the one that its journal knows."""
+        path, identity = self.folder / IDENTITY, self.identity
+        known = (self.journal.last() or {}).get(IDENTITY, identity)
+        if identity != known:
+            state = "has changed since rowtime wrote it" if identity else "is gone"
+            raise files.damaged(f"{path}, by which the targets know this checkpoint, {state}")
+        self.own = identity or uuid.uuid4().hex
+        if not identity:
+            files.write_over(path, self.own.encode())
 
     def _locked(self, folder: Path) -> IO[str]:
         lock = (folder / LOCK).open("a+")

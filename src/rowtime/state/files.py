@@ -9,16 +9,18 @@ import shutil
 import uuid
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 from rowtime.core.background import Background
 from rowtime.core.checksums import checksum
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.shared_paths import sync, usable
 from rowtime.core.stores import ObjectPlace, Place, below
+
+_AT_ONCE: Final = 16  # syncs
 
 
 def make_folder(folder: Place) -> None:
@@ -29,10 +31,15 @@ def make_folder(folder: Place) -> None:
         sync(folder.parent)
 
 
-def sync_names(folder: Place) -> None:
-    """Make the names in a folder durable; those on a store are."""
-    if isinstance(folder, Path):
-        sync(folder)
+def sync_names(*folders: Place) -> None:
+    """Make the names in folders durable, at the same time; those on a store are."""
+    local = [folder for folder in folders if isinstance(folder, Path)]
+    if len(local) > 1:
+        with ThreadPoolExecutor(min(len(local), _AT_ONCE)) as pool:
+            list(pool.map(sync, local))
+    else:
+        for folder in local:
+            sync(folder)
 
 
 def make_private(folder: Place) -> None:

@@ -16,7 +16,9 @@ class Sent(Control):
     """What a `Stage` has sent: ``sequence`` rows, up to ``bound`` (µs UTC); ``None`` before the first tick.
 
     ``base``, ``floor`` (µs UTC): how many rows another pump had written when this one took over, and up to which time;
-    it starts after them. ``skipped``: how many rows were skipped manually. All are kept for the life of the query.
+    it starts after them. ``skipped``: how many rows were skipped manually. ``proof``: how many rows the target had
+    before the last tick, and what identified its content (`runtime.sinks.ownership.Proof`). All are kept for the life
+    of the query.
     """
 
     sequence: int | None = None
@@ -24,6 +26,7 @@ class Sent(Control):
     base: int = 0
     floor: int | None = None
     skipped: int = 0
+    proof: Sequence[int | str] = ()
 
 
 @dataclass(frozen=True)

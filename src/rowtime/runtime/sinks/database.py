@@ -34,7 +34,7 @@ from rowtime.operators.gates.column_limits import Limit
 from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.plan.bind.sink_options import CHANGE, TableOptions
 from rowtime.runtime.sinks.contract import Batch
-from rowtime.runtime.sinks.ownership import Claim, Record, entitled, fenced, tag_of
+from rowtime.runtime.sinks.ownership import Claim, Record, changed, entitled, fenced, tag_of
 from rowtime.runtime.sinks.table_book import BOOK, Book, key_of
 from rowtime.runtime.sinks.table_limits import limits_of
 from rowtime.runtime.sinks.table_times import as_text, time_type
@@ -192,13 +192,18 @@ class JdbcSink:
     def _entitled(self, book: Book, connection: Any, claim: Claim) -> Record:
         """Return the record with which the pump may write. A dropped table's record excludes nobody.
 
-        Raises ``Refused``: R440, R441.
+        Raises ``Refused``: R440, R441; R564 if the database lacks rows that it was given.
         """
         record, former = book.record(claim.pump, claim.identity), book.former
         if record is None and former is not None:
             return Record(claim.pump, claim.identity, claim.place, claim.at, adopted=True)
-        content = book.contents()
-        if not self._exists(connection, self._table) and (record is None or book.next_row()):
+        content, exists = book.contents(), self._exists(connection, self._table)
+        if claim.least and (record is None or record.identity == claim.identity):
+            rows = book.next_row_of(claim.identity) or 0
+            if rows < claim.least or not exists:
+                state = f"has {rows:,} of them" if exists else "is gone"
+                raise changed(claim.pump, f"the table {self._table}", claim.least, state)
+        if not exists and (record is None or book.next_row()):
             claim, content = replace(claim, take_over=True), None
         return entitled(record, claim, f"the table {self._table}", lambda: content)
 

@@ -6,6 +6,7 @@ a start after a crash finishes the renames of the last commit.
 
     _rowtime/<pump>/.owner          the checkpoint that the pump belongs to (`ownership`)
     _rowtime/<pump>/.lock           held by the process that writes
+    _rowtime/<pump>/published-…     what the pump has published (`directory_mark`)
     _rowtime/<pump>/<checkpoint>/   what is staged; nobody else looks there
 
 The files of a pump have its tag in their names: several pumps may write to one directory. Those of a stream PARTITIONED
@@ -26,7 +27,19 @@ from rowtime.core.errors import refuse
 from rowtime.core.partition_folders import escaped, is_partition
 from rowtime.core.shared_paths import local
 from rowtime.core.stores import ObjectPlace, Place, below, on_store
-from rowtime.runtime.sinks.ownership import RECORD, Claim, Contents, Record, owner, read, running, tag_of
+from rowtime.runtime.sinks.directory_mark import Mark, mark_in, marked
+from rowtime.runtime.sinks.ownership import (
+    RECORD,
+    Claim,
+    Contents,
+    Proof,
+    Record,
+    changed,
+    owner,
+    read,
+    running,
+    tag_of,
+)
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import able, make_folder, move, sweep, sync_names
 
@@ -50,6 +63,12 @@ class DirectorySink:
         self._own = path / STAGING / folder_of(pump)
         self._identity = ""
         self._lock: IO[str] | None = None
+        self._mark: Mark | None = None
+
+    @property
+    def proof(self) -> Proof | None:
+        """Return what identifies the content after the last tick."""
+        return self._mark.proof if self._mark is not None else None
 
     def folder(self, checkpoint: Place) -> Place:  # noqa: ARG002 - beside the files
         """Return the staging folder inside the directory, so that a rename is enough."""
@@ -71,6 +90,7 @@ class DirectorySink:
             raise refuse("R597", what, "Readers would not see a table there: write into a separate folder.")
         target = f"the directory {self.path}"
         record = owner(self._own, claim, target, self._contents)
+        self._compare(claim, target)
         if isinstance(self._own, ObjectPlace):  # a store has no locks
             return record
         make_folder(self._own)
@@ -84,6 +104,17 @@ class DirectorySink:
         self._lock = lock
         # Read it again: another process may have written its record before this one had the lock.
         return owner(self._own, claim, target, self._contents) if record != read(self._own) else record
+
+    def _compare(self, claim: Claim, target: str) -> None:
+        """Read the mark. Raises ``Refused`` (R564) if the directory lacks rows that it was given, or has others."""
+        self._mark = mark_in(self._own, tag_of(claim.identity, self._pump)) if isinstance(self._own, Path) else None
+        if claim.proof is None:
+            return  # an older version wrote the journal
+        if self._mark is None or self._mark.rows < claim.least:
+            state = "has no mark of them" if self._mark is None else f"by its mark has {self._mark.rows:,} of them"
+            raise changed(self._pump, target, claim.least, state)
+        if not self._mark.follows(claim.proof) and self._mark.tick <= claim.tick:
+            raise changed(self._pump, target, claim.least, "has those of another copy of the checkpoint")
 
     def _elsewhere(self, partitions: Sequence[str]) -> Iterator[str]:
         """Yield files outside of the folders of the pump, because readers could not read both as one table."""
@@ -102,7 +133,9 @@ class DirectorySink:
         self._identity = record.identity
 
     def beyond(self, tick: int, rows: int) -> str:  # noqa: ARG002 - files have their tick in their names
-        """Report files of later ticks that the pump of this checkpoint has published."""
+        """Report later ticks that the pump of this checkpoint has published, by its mark or the present files."""
+        if self._mark is not None and self._mark.tick > tick:
+            return f"{self.path} has rows of tick {self._mark.tick}, or has had them"
         tag = tag_of(self._identity, self._pump)
         names = sorted(path.name for path in _published(self.path) if _tag(path.name) == tag)
         ticks = [int(match[1]) for name in names if (match := _TICK.match(name))]
@@ -123,9 +156,12 @@ class DirectorySink:
         return Contents(None, None, words, others=bool(tags)) if files else None
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
-        """Rename the staged files into place, in order."""
-        for folder in {self._moved(file).parent for file in batch.files}:
-            sync_names(folder)
+        """Mark the tick, and rename the staged files into place, in order."""
+        if batch.count:
+            assert isinstance(self._own, Path)
+            rows = batch.first + batch.count - batch.skipped
+            self._mark = marked(self._own, tag_of(self._identity, self._pump), batch.tick, rows)
+        sync_names(self._own, *{self._moved(file).parent for file in batch.files})
 
     def _moved(self, file: Place) -> Place:
         """Return the final place of a staged file, under a name with the pump's tag."""

@@ -205,7 +205,7 @@ class TransactionalSink(KafkaSink):
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:
         """Write the missing rows and the bound in one transaction. Raises ``Refused`` (R441, R451)."""
         assert self._claim is not None
-        self._check()
+        self._check(batch.first - batch.skipped)
         if not self._session.is_open:
             self._again(self._claim)
         assert self._record is not None

@@ -22,7 +22,7 @@ from rowtime.plan.bind.sink_options import TopicOptions
 from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.kafka import write_bound, write_kafka
 from rowtime.runtime.sinks.kafka_framing import CHOSEN, Choice, Framing, record_of
-from rowtime.runtime.sinks.ownership import Claim, Contents, Record, entitled
+from rowtime.runtime.sinks.ownership import Claim, Contents, Record, changed, entitled
 from rowtime.runtime.sinks.protobuf_framing import ProtobufFraming
 from rowtime.runtime.sinks.topic_owner import TopicEnds, TopicState, owner_header
 from rowtime.state.checkpoint import folder_of
@@ -101,6 +101,7 @@ class KafkaSink:
     def _entitled(self, claim: Claim) -> Record:
         remembered = self._remembered()
         extents, topic = self._ends.ask(everywhere=remembered is None)
+        self._compare("" if remembered is None else remembered["topic"], topic, claim.least)
         if remembered is not None and (
             remembered["topic"] != topic or remembered["seen"] > extents[self._ends.first].end
         ):
@@ -129,6 +130,12 @@ class KafkaSink:
         self._record = record if record is not None and record.identity == claim.identity else None
         return entitled(record, claim, self._target, contents)
 
+    def _compare(self, before: str, topic: str, rows: int) -> None:
+        """Raise ``Refused`` (R564) for another topic with this name, if the one ``before`` had rows of the pump."""
+        if rows and topic != before and "" not in (topic, before):
+            assert self._claim is not None
+            raise changed(self._claim.pump, self._target, rows, "was deleted and created again")
+
     def _take(self, record: Record, owners: TopicState) -> None:
         """Record the owner, unless it is recorded; of two that begin at once one is refused."""
         assert self._claim is not None
@@ -144,14 +151,18 @@ class KafkaSink:
             self._record, self._seen = record, extents[self._ends.first].end
         self._remember()
 
-    def _check(self) -> None:
-        """Raise ``Refused`` (R440, R441) if another checkpoint writes the stream now; claim it if that was not done."""
+    def _check(self, rows: int) -> None:
+        """Raise ``Refused`` (R440, R441) if another checkpoint writes the stream now; claim it if that was not done.
+
+        R564 if the topic has lost the ``rows`` that were written before.
+        """
         assert self._claim is not None
         if self._record is None:
             record = self._entitled(self._claim)
             assert self._state is not None
             self._take(record, self._state)
         extents, topic = self._ends.ask()
+        self._compare(self._topic, topic, rows)
         if topic != self._topic:  # it was created again
             self._topic, self._seen = topic, 0
         if extents[self._ends.first].end > self._seen:
@@ -189,7 +200,7 @@ class KafkaSink:
         """Write the rows with their sequence numbers, then the bound; then remove the staged files."""
         guarded = self._claim is not None and not self._blind
         if guarded:
-            self._check()
+            self._check(batch.first - batch.skipped)
         owner = owner_header(self._record, batch.first + batch.count) if self._record is not None else None
         if batch.count and all(file.exists() for file in batch.files):
             rows, names = shown_rows(spark, node, batch.table())

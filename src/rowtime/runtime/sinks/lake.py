@@ -35,7 +35,7 @@ from rowtime.operators.gates.pump_gate import limited_gate
 from rowtime.plan.bind.sink_options import CHANGE, LakeOptions
 from rowtime.runtime.sinks.directory import STAGING, DirectorySink
 from rowtime.runtime.sinks.lake_types import Fitted, fitted
-from rowtime.runtime.sinks.ownership import Claim, Contents, Record, fenced, read, tag_of
+from rowtime.runtime.sinks.ownership import Claim, Contents, Record, changed, fenced, read, tag_of
 from rowtime.runtime.sources.lake_columns import type_of
 
 if TYPE_CHECKING:
@@ -206,9 +206,8 @@ class LakeSink(DirectorySink):
         self._identity = claim.identity
         table = self._table.look(self._app)
         self._check(table)
-        rows, least = (table.mark.rows if table else 0), (claim.sent[0] if claim.sent else 0)
-        if rows < least:
-            raise self._another(table, least)
+        if (table.mark.rows if table else 0) < claim.least:
+            raise self._another(table, claim.least)
         if table is None and (foreign := next(self._foreign(), None)) is not None:
             what = f"the pump {self._pump} cannot write to {self._wanted.place}: the folder is no table, and has files"
             raise refuse("R562", f"{what} ({foreign.name})", "Take a new folder or an empty one, or convert this one.")
@@ -274,12 +273,7 @@ class LakeSink(DirectorySink):
     def _another(self, table: TableState | None, rows: int) -> Refused:
         """Return R564: the table does not have the rows that it was given."""
         state = f"has {table.mark.rows:,} of them" if table else "is gone"
-        what = f"the pump {self._pump} has written {rows:,} rows to {self._wanted.place}, which {state}"
-        hint = (
-            "It was removed, created again or restored from an older copy. Rowtime does not write its rows again. "
-            "Restore it, or start with a new --checkpoint and a new table, which reads the streams from the start."
-        )
-        return refuse("R564", what, hint)
+        return changed(self._pump, self._wanted.place, rows, state)
 
     # -- schedule -----------------------------------------------------------------------
 

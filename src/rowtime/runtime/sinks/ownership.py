@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from shlex import quote
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rowtime.core.errors import Refused, refuse
 from rowtime.core.stores import ObjectPlace, Place, place_of
@@ -23,14 +23,22 @@ from rowtime.state.sealed import sealed, unsealed
 RECORD: Final = ".owner"
 
 
+class Proof(NamedTuple):
+    """What identifies the content of a target: the number of its ``rows``, and a ``link`` that only it has."""
+
+    rows: int
+    link: str
+
+
 @dataclass(frozen=True)
 class Claim:
     """The claim of a pump on its target: its name, its checkpoint, and its journal's knowledge.
 
     ``sent``: how many rows its target has by the journal, at least and at most (a tick may not have been delivered);
-    ``None`` if the journal does not know the pump. ``next_row``: the number of the next row in the journal. ``at``: the
-    time of day, µs UTC. ``called``: the pump's name in a statement, if it is another one; ``shared``: the target is a
-    topic, in which another pump name is not another place.
+    ``None`` if the journal does not know the pump. ``next_row``: the number of the next row in the journal, ``tick``:
+    its last tick; ``proof``: the content of the target before it, if the journal knows that. ``at``: the time of day,
+    µs UTC. ``called``: the pump's name in a statement, if it is another one; ``shared``: the target is a topic, in
+    which another pump name is not another place.
     """
 
     pump: str
@@ -42,6 +50,13 @@ class Claim:
     next_row: int = 0
     called: str = ""
     shared: bool = False
+    proof: Proof | None = None
+    tick: int = -1
+
+    @property
+    def least(self) -> int:
+        """Return how many rows the target has at least."""
+        return 0 if self.sent is None else self.sent[0]
 
     @property
     def statement(self) -> str:
@@ -161,6 +176,16 @@ def check_owner(folder: Place, mine: Record, target: str) -> None:
     record = read(folder)
     if record is not None and record.identity != mine.identity:
         raise fenced(record, target)
+
+
+def changed(pump: str, target: str, rows: int, state: str) -> Refused:
+    """Return R564: a target does not have the rows that it was given; ``state``: what it has, in words."""
+    what = f"the pump {pump} has written {rows:,} rows to {target}, which {state}"
+    hint = (
+        "It was removed, created again or restored from another copy. Rowtime does not write its rows again. "
+        "Restore it, or start with a new --checkpoint and a new target, which reads the streams from the start."
+    )
+    return refuse("R564", what, hint)
 
 
 def running(claim: Claim, target: str) -> Refused:

@@ -113,7 +113,10 @@ class Stage:
             files = self._write(tick, node, delta)
         count = sum(rows for _, rows in files)
         floor = control.floor if self.floor is None else self.floor
-        tick.remember(node, base=self.base or control.base, floor=floor, sequence=first + count, bound=bound)
+        proof = [*(getattr(self.sink, "proof", None) or ())] or control.proof
+        tick.remember(
+            node, base=self.base or control.base, floor=floor, sequence=first + count, bound=bound, proof=proof
+        )
         if not count and bound == control.bound and self.gathered is None:
             return None
         staged = {"files": files, "first": first, "count": count, "bound": bound, "sums": self._sums}

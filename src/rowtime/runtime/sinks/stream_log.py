@@ -16,7 +16,7 @@ from rowtime.client.arrow_types import arrow_schema
 from rowtime.client.file_names import escape
 from rowtime.client.home import Home
 from rowtime.client.log_contract import OPEN_ALREADY, OVERTAKEN
-from rowtime.client.log_items import Bound, Entry, Leave, Order, Rows
+from rowtime.client.log_items import Bound, Entry, Leave, Order, Rows, link_of
 from rowtime.client.rows import batch as rows_of
 from rowtime.client.stream_log import entries_of, last_entry
 from rowtime.client.writer import Writer
@@ -24,7 +24,7 @@ from rowtime.core.counts import counted
 from rowtime.core.errors import Refused
 from rowtime.core.stores import TRIES, ObjectPlace, Place
 from rowtime.core.time import BEGINNING, to_text
-from rowtime.runtime.sinks.ownership import Claim, Contents, Record, check_owner, owner, read, running
+from rowtime.runtime.sinks.ownership import Claim, Contents, Proof, Record, changed, check_owner, owner, read, running
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import sweep
 from rowtime.state.memory import opened
@@ -58,6 +58,8 @@ class StreamLogSink:
         self._rows = 0
         self._staging: Place | None = None
         self._before: Record | None = None
+        self._least = 0  # rows that the log has by the journal
+        self.proof: Proof | None = None  # the content of the log after the last delivery
 
     def folder(self, checkpoint: Place) -> Place:
         """Return a folder in the checkpoint, until the rows are in the log."""
@@ -72,10 +74,13 @@ class StreamLogSink:
         """Return the record with which the pump may write, and lock its writer. Raises ``Refused``, see `ownership`."""
         target, self._before = f"the stream {self._stream}", read(self._own)
         owner(self._own, claim, target, self._contents)
+        self.proof, self._least = claim.proof, claim.least
         try:
             self._open()
         except Refused as refused:
             raise (running(claim, target) if refused.problems[0].code == OPEN_ALREADY else refused) from None
+        if self._rows < claim.least:
+            raise self._changed(claim.least, f"has {self._rows:,} of them")
         # Read it again: another process may have written its record before this one had the lock.
         return owner(self._own, claim, target, self._contents)
 
@@ -169,14 +174,17 @@ class StreamLogSink:
     def _append(self, node: SinkNode, batch: Batch) -> None:
         writer = self._open()
         end = self._rows + batch.skipped
+        if end < batch.first:
+            raise self._changed(batch.first - batch.skipped, f"has {self._rows:,} of them")
         if end < batch.first + batch.count:
             table = self._named(node, batch.table())
-            table = table.slice(max(0, end - batch.first))
+            table = table.slice(end - batch.first)
             writer.insert(table, rowtime=node.rowtime or None)
             self._rows = batch.first + batch.count - batch.skipped
         if batch.bound > self._bound:
             writer.set_rowtime_bound(batch.bound)
             self._bound = batch.bound
+        self.proof = Proof(self._rows, writer.link)
         for file in batch.files:
             file.unlink(missing_ok=True)
 
@@ -192,11 +200,35 @@ class StreamLogSink:
             self._writer = Writer(log, self._name, schema)
             if self._record is not None:
                 check_owner(self._own, self._record, f"the stream {self._stream}")
-            # Bounds take positions too, so rows are counted, not items.
             entries = entries_of(log, self._name)
-            self._rows = count_of(entries)
+            self._rows = self._counted(entries)
+            self.proof = Proof(self._rows, self._writer.link)
             self._bound = max((entry.at for entry in entries if isinstance(entry, Bound)), default=BEGINNING)
         return self._writer
+
+    def _counted(self, entries: Sequence[Entry]) -> int:
+        """Return how many rows were written: those of the proof, and those after its item.
+
+        Bounds take positions too, so rows are counted, not items. Without a proof, a log whose first items were removed
+        has what the journal says. Raises ``Refused`` (R564) if the log does not have
+        the item; if it was removed with all before it, the next one tells.
+        """
+        if self.proof is None or not self.proof.link:
+            begins = not entries or entries[0].first == 0
+            return count_of(entries) if begins else max(count_of(entries), self._least)
+        known, rows = self.proof, 0
+        for entry in reversed(entries):
+            if link_of(entry) == known.link:
+                return known.rows + rows
+            rows += entry.count if isinstance(entry, Rows) else 0
+        if entries and entries[0].follows == known.link:
+            return known.rows + rows
+        state = f"has {rows:,} of them" if rows < known.rows else "has others"
+        raise self._changed(known.rows, state)
+
+    def _changed(self, rows: int, state: str) -> Refused:
+        self.close()
+        return changed(self._name.removeprefix("pump."), f"the log of the stream {self._stream}", rows, state)
 
     def close(self) -> None:
         """Release the writer's name for the next run."""

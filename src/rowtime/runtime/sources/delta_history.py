@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -84,6 +85,8 @@ class DeltaHistory:
     def since(self, place: int) -> Iterator[Version]:
         """Yield the versions after a place, from their entries in the log."""
         assert self._look is not None
+        if self._look.place < place:
+            raise gone(self.called, f"version {place} was read, and its newest is {self._look.place}: it was restored")
         for version in range(place + 1, self._look.place + 1):
             actions = self._actions(version)
             if actions is None:
@@ -94,6 +97,15 @@ class DeltaHistory:
         """Return the difference of the numbers."""
         assert self._look is not None
         return max(0, self._look.place - place)
+
+    def mark(self, place: int) -> str:
+        """Return a hash of the entry of a version: a table that was restored may have another one."""
+        try:
+            return blake2b(self._entry(place).read_bytes(), digest_size=8).hexdigest()
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise unreached(self.called, error) from error
 
     def before(self, place: int) -> int:
         """Return the number before."""

@@ -101,6 +101,10 @@ class IcebergHistory:
     def _parent(snapshot: Any) -> int:
         return NOTHING if snapshot.parent_snapshot_id is None else int(snapshot.parent_snapshot_id)
 
+    def mark(self, place: int) -> str:  # noqa: ARG002 - the contract's
+        """Return nothing: the id of a snapshot is unique."""
+        return ""
+
     def before(self, place: int) -> int:
         """Return the snapshot before one."""
         parent = self._snapshot(place).parent_snapshot_id

@@ -59,6 +59,8 @@ class LakeSource:
         self._reader: TableFiles | None = None
         self._place: int | None = None
         self._identity = ""
+        self._mark: tuple[int | None, str] = (None, "")  # a place, and that of its version
+        self._checked: Look | None = None
         self._loaded = False
         self.gives_rowtime = bool(self._rowtime)
 
@@ -135,11 +137,15 @@ class LakeSource:
         if not self._loaded:
             self._list.load(state.get("listed", 0), state.get("sum"))
             self._place, self._identity = state.get("place"), state.get("table", "")
+            self._mark = self._place, state.get("mark", "")
             self._loaded = True
 
     def _state(self) -> dict[str, Any]:
         count = len(self._list.files)
-        return {"listed": count, "sum": self._list.sum_of(count), "place": self._place, "table": self._identity}
+        if self._place is not None and self._mark[0] != self._place:
+            self._mark = self._place, self._history.mark(self._place)
+        mark = {"mark": self._mark[1]} if self._mark[1] else {}
+        return {"listed": count, "sum": self._list.sum_of(count), "place": self._place, "table": self._identity, **mark}
 
     def _looked(self) -> Look:
         """Return the present table, which is the checkpoint's. Raises ``Refused`` (R575 to R577)."""
@@ -154,7 +160,12 @@ class LakeSource:
             hint = "Name another column, or none: the rowtime is then the time of the version."
             raise refuse("R577", f"{called} is partitioned by {self._rowtime}, which cannot be the rowtime", hint)
         check_columns(self._name, called, look, self._wanted)
-        self._identity = look.identity
+        if look is not self._checked and self._mark[1]:
+            place, mark = self._mark
+            assert place is not None
+            if self._history.mark(place) not in ("", mark):  # an old entry may have been removed
+                raise gone(called, f"version {place} is not the one that was read: it was restored, and written since")
+        self._identity, self._checked = look.identity, look
         return look
 
     def _begin(self, look: Look) -> None:

@@ -20,7 +20,7 @@ from rowtime.client import stream_log
 from rowtime.client.bound_items import item_text
 from rowtime.client.file_names import unescape
 from rowtime.client.log_contract import reading
-from rowtime.client.log_items import Bound, ColumnBound, Entry, Leave, Order, Rows
+from rowtime.client.log_items import Bound, ColumnBound, Entry, Leave, Order, Rows, link_of
 from rowtime.client.stream_log import Seen
 from rowtime.client.writer import EVERYONE
 from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
@@ -46,6 +46,9 @@ _WRITER_OF_PATH: Final = r"([^/]+)/(?:s-[0-9]{20}/)?[^/]+$"
 
 FROM_NOW: Final = "from now"
 """In the source's notes once the present end has been found."""
+
+LINKS: Final = "links"
+"""In the source's notes: by writer, the link of the last item that was read (`client.log_items`)."""
 
 Taken = Mapping[str, Sequence[Entry]]
 
@@ -84,11 +87,12 @@ class StreamLogSource:
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
         """Return the next whole files from ``start`` on, within the limits, but at least one."""
         if self.from_now and FROM_NOW not in state:
-            return self._end(), {**state, FROM_NOW: True}
+            part, links = self._end()
+            return part, _linked({**state, FROM_NOW: True}, links)
         # The time comes first: items inserted after the survey began arrive after it.
         now = self._clock() - stream_log.opened(self.log).doubt
         most = None if limits == Limits() else SHARDS_A_TICK
-        seen = stream_log.survey(self.log, start, self.exclude, most)
+        seen = stream_log.survey(self.log, start, self.exclude, most, state.get(LINKS))
         orders = _orders(seen)
         with reading(self.log):
             taken = _take(self.log, {writer: of_writer.entries for writer, of_writer in seen.items()}, limits)
@@ -96,6 +100,7 @@ class StreamLogSource:
         stream_log.settle(self.log, [*last, *orders[-1:]])
         part = _ordered(_slice(start, seen, taken, now), orders)
         part = replace(part, backlog=Backlog("rows", part.rows or 0, self._left(seen, taken)))
+        state = _linked(state, _links(taken, orders))
         column_bounds = self._column_bounds(taken)
         return (replace(part, detail={**part.detail, "columns": column_bounds}) if column_bounds else part), state
 
@@ -111,7 +116,9 @@ class StreamLogSource:
         orders = [entry for entry in _orders(survey) if entry.end <= end.get(EVERYONE, 0)]
         seen = {w: of_writer for w, of_writer in survey.items() if w in end}
         taken = {w: [entry for entry in of_writer.entries if entry.end <= end[w]] for w, of_writer in seen.items()}
+        links = state.get(LINKS, {})
         gone = [w for w, at in end.items() if w != EVERYONE and not _covers(taken.get(w, ()), start.get(w), at)]
+        gone += [w for w, link in _links(taken, orders).items() if links.get(w, link) != link]
         if gone:
             what = f"the stream log {self.log} does not hold the items of {', '.join(gone)} as they were read"
             raise Failure(Problem("R501", what, hint="Restore the log."))
@@ -131,8 +138,11 @@ class StreamLogSource:
                     left += 0 if newest is None else max(0, newest.end - of_writer.entries[-1].end)
         return left
 
-    def _end(self) -> Slice:
-        """Return a slice without rows: each writer's last bound, whether it has left, or that it gives no rowtimes."""
+    def _end(self) -> tuple[Slice, Mapping[str, str]]:
+        """Return a slice without rows, and the links of the last items.
+
+        It has each writer's last bound, whether it has left, or that it gives no rowtimes.
+        """
         entries = stream_log.last(self.log, {*self.exclude, EVERYONE})
         orders = stream_log.entries_of(self.log, EVERYONE)
         stream_log.settle(self.log, [*entries.values(), *orders[-1:]])
@@ -145,7 +155,7 @@ class StreamLogSource:
         runs = {writer: [[entry.end, 0, 0, 0, entry.order.value]] for writer, entry in last.items()}
         arrived = {writer: entry.arrival for writer, entry in last.items()}
         part = Slice(ends, ends, bounds, arrived=arrived, left=left, rows=0, detail={**_detail({}), "runs": runs})
-        return _ordered(part, orders)
+        return _ordered(part, orders), _links({writer: [entry] for writer, entry in entries.items()}, orders)
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """Return the rows of a slice: the declared columns, then rowtime, writer, position, arrival.
@@ -218,6 +228,15 @@ class StreamLogSource:
 
     def _columns(self, writer: str) -> list[str]:
         return [f"{writer} AS {WRITER}" if column == WRITER else column for column in self._order]
+
+
+def _links(taken: Taken, orders: Sequence[Entry]) -> dict[str, str]:
+    """Return the link of the last item of each writer."""
+    return {writer: link_of(part[-1]) for writer, part in {**taken, EVERYONE: orders}.items() if part}
+
+
+def _linked(state: Mapping[str, Any], links: Mapping[str, str]) -> Mapping[str, Any]:
+    return {**state, LINKS: {**state.get(LINKS, {}), **links}} if links else state
 
 
 def _covers(entries: Sequence[Entry], start: int | None, end: int) -> bool:

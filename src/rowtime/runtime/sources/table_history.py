@@ -71,6 +71,10 @@ class History(Protocol):
         """Return how many versions there are after a place, up to that of the last look, without reading them."""
         ...
 
+    def mark(self, place: int) -> str:
+        """Return what tells a version from another with the same place; empty if its place does, or if it is gone."""
+        ...
+
     def before(self, place: int) -> int:
         """Return the place before a version, or `NOTHING`. Raises ``Refused`` (R578) if there is no such version."""
         ...

@@ -1,0 +1,172 @@
+"""A law with restores: after an older copy of any part, the result is right, or there is a code; never rows twice.
+
+A pipeline copies a stream into a log and a directory; a second one copies the log into another directory. At a random
+moment one part is copied, and later restored from that copy, with or without new rows after that.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+
+import rowtime as rt
+from rowtime.client.log_items import Rows
+from rowtime.client.stream_log import scan
+from rowtime.core.errors import RowtimeError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FIRST = """
+CREATE STREAM s (id INT);
+CREATE STREAM t (id INT);
+CREATE STREAM d (id INT) USING parquet OPTIONS (path '{0}/d');
+CREATE PUMP p AS INSERT INTO t SELECT STREAM id FROM s;
+CREATE PUMP q AS INSERT INTO d SELECT STREAM id FROM s;
+"""
+SECOND = """
+CREATE STREAM t (id INT);
+CREATE STREAM e (id INT) USING json OPTIONS (path '{0}/e');
+CREATE PUMP r AS INSERT INTO e SELECT STREAM id FROM t;
+"""
+PARTS = {
+    "home": "home",
+    "source log": "home/logs/s",
+    "sink log": "home/logs/t",
+    "directory": "d",
+    "checkpoint": "first",
+    "second checkpoint": "second",
+    "second directory": "e",
+}
+CODES = {"R420", "R501", "R564"}  # the journal, a source, or a target is not the one of the others
+
+
+class World:
+    """The two pipelines, all rows that were confirmed, and what consumers have taken."""
+
+    def __init__(self, spark: SparkSession, folder: Path, seed: int) -> None:
+        self.spark, self.folder, self.draw = spark, folder, random.Random(seed)
+        self.consumed: dict[str, list[int]] = {"d": [], "e": []}
+        self.sent, self.codes = 0, dict[str, str]()
+
+    def run(self, name: str) -> None:
+        """Run a pipeline; once it has a code, it has one again."""
+        sql = {"first": FIRST, "second": SECOND}[name].format(self.folder)
+        try:
+            pipeline = rt.Pipeline(self.spark, home=self.folder / "home").sql(sql)
+            pipeline.run_available(self.folder / name, limits=rt.Limits(files=2))
+        except RowtimeError as error:
+            self.codes.setdefault(name, error.problems[0].code)
+        else:
+            assert name not in self.codes, f"{name} went on after {self.codes[name]}"
+
+    def send(self) -> None:
+        with rt.writer("s", writer=self.draw.choice("ab"), home=self.folder / "home") as log:
+            for _ in range(self.draw.randint(1, 2)):
+                count = self.draw.randint(1, 3)
+                log.insert([{"id": self.sent + n, "rowtime": self.sent + n} for n in range(count)])
+                self.sent += count
+
+    def end(self) -> None:
+        """End all writers, so that no row waits for another one."""
+        log = self.folder / "home" / "logs" / "s"
+        for name in [*scan(log, {})] if log.exists() else ():
+            with rt.writer("s", writer=name, home=self.folder / "home") as writer:
+                writer.end()
+
+    def consume(self, name: str) -> None:
+        for path in sorted((self.folder / name).glob("part-*")):
+            self.consumed[name] += ids(path)
+            path.unlink()
+
+    def step(self) -> None:
+        self.send()
+        for name in ("first", "second"):
+            if self.draw.random() < 0.7:
+                self.run(name)
+        for name in self.consumed:
+            if self.draw.random() < 0.3:
+                self.consume(name)
+
+    def log(self, name: str) -> Counter[int]:
+        log = self.folder / "home" / "logs" / name
+        found = [e for of_writer in scan(log, {}).values() for e in of_writer if isinstance(e, Rows)]
+        return Counter(number for entry in found for number in ids(log / entry.path))
+
+
+def ids(path: Path) -> list[int]:
+    if path.suffix == ".json":
+        return [json.loads(line)["id"] for line in path.read_text().splitlines()]
+    return list(pq.read_table(path)["id"].to_pylist())
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("what", PARTS)
+def test_a_restored_part_gives_the_right_rows_or_a_code(
+    spark: SparkSession, tmp_path: Path, what: str, seed: int
+) -> None:
+    world = World(spark, tmp_path, seed)
+    draw, part = random.Random(f"{what} {seed}"), tmp_path / PARTS[what]
+    world.run("first")
+    for _ in range(draw.randint(1, 3)):
+        world.step()
+    world.run("second")
+    copy = tmp_path / "copy"
+    if part.exists():
+        shutil.copytree(part, copy)
+    for _ in range(draw.randint(0, 2)):
+        world.step()
+    if part.exists():
+        shutil.rmtree(part)
+    if copy.exists():
+        shutil.copytree(copy, part)
+    if draw.random() < 0.7:
+        for _ in range(draw.randint(1, 4)):
+            world.send()
+    world.end()
+    for _ in range(2):
+        world.run("first")
+        world.run("second")
+    for name in world.consumed:
+        world.consume(name)
+    assert set(world.codes.values()) <= CODES, world.codes
+    received = {name: Counter(of_target) for name, of_target in world.consumed.items()}
+    if what not in ("directory", "second directory"):  # a restored directory shows again what a consumer has had
+        assert max((n for of_target in received.values() for n in of_target.values()), default=1) == 1
+    if "first" not in world.codes:
+        assert set(received["d"]) == set(world.log("s"))
+        assert world.log("t") == world.log("s")
+        assert received["d"] == world.log("s") or what == "directory"
+    if "second" not in world.codes:
+        assert set(received["e"]) == set(world.log("t"))
+        assert received["e"] == world.log("t") or what == "second directory"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "check"),
+    [
+        ("source log", "rowtime.client.stream_log._check_chain"),
+        ("directory", "rowtime.runtime.sinks.directory.DirectorySink._compare"),
+    ],
+)
+def test_the_law_finds_each_missing_check(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, check: str
+) -> None:
+    monkeypatch.setattr(check, lambda *_: None)
+    broken = 0
+    for seed in range(6):
+        (tmp_path / str(seed)).mkdir()
+        try:
+            test_a_restored_part_gives_the_right_rows_or_a_code(spark, tmp_path / str(seed), what, seed)
+        except AssertionError:
+            broken += 1
+    assert broken
