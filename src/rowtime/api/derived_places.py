@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from rowtime.api.relations import columns_text, named
+from rowtime.core.columns import FRAME_PLACE, FRAME_WRITER
 from rowtime.core.errors import Refused, refuse
 
-ORIGIN: Final = "__origin"
-PLACE: Final = "__place"
-"""Hidden columns of a DataFrame: the writer of a row, and its place."""
 Names = Mapping[str, str | None]
 
 _ROW_BY_ROW = {"Project", "Filter", "SubqueryAlias", "View", "EventTimeWatermark", "ResolvedHint"}
@@ -97,7 +95,7 @@ def _of_kafka(frame: DataFrame, names: Names, origin: Origin) -> tuple[DataFrame
         return frame, names if names["writer"].lower() != partition.lower() else {**names, "position": offset}
     number = F.lpad(frame[partition].cast("string"), 5, "0")
     writer = number if topic is None else F.concat(frame[topic], F.lit("/"), number)
-    return frame.withColumn(ORIGIN, writer), {**names, "writer": ORIGIN, "position": offset}
+    return frame.withColumn(FRAME_WRITER, writer), {**names, "writer": FRAME_WRITER, "position": offset}
 
 
 def _of_files(frame: DataFrame, names: Names) -> tuple[DataFrame, Names]:
@@ -107,7 +105,7 @@ def _of_files(frame: DataFrame, names: Names) -> tuple[DataFrame, Names]:
         metadata["file_path"].alias("path"),
         metadata["file_block_start"].alias("block"),
     )
-    return frame.withColumn(PLACE, F.struct(*fields)), {**names, "position": PLACE}
+    return frame.withColumn(FRAME_PLACE, F.struct(*fields)), {**names, "position": FRAME_PLACE}
 
 
 def without_order(name: str, frame: DataFrame) -> Refused:

@@ -90,6 +90,10 @@ PERMITS = _of(BIGINT, "__c")  # the number of permits up to and including this r
 SORT_VALUE = "__m"  # the value that a sort orders by, in its own type
 STAMP = _of(TIMESTAMP, "__l")  # the rowtime that a sorted row gets
 
+# Columns of a streaming DataFrame whose source gives the order of its rows.
+FRAME_WRITER, FRAME_PLACE = "__origin", "__place"  # the writer of a row, and its place there, in types of the source
+READ_NUMBER, PLACE_NUMBER = hidden(BIGINT, "__read", "__nth")  # of a row of a batch: as read, and by place
+
 # Columns for groups and windows of rows.
 SEEN = _of(TIMESTAMP, "__x")  # some rowtime of the group, for bisection
 FIRST, LAST = hidden(BIGINT, "__e", "__l")  # µs: the first and the last rowtime of a group, or of a piece of a session

@@ -16,14 +16,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import StructType
 
-from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
+from rowtime.core.columns import ARRIVAL, PLACE_NUMBER, POSITION, READ_NUMBER, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.operators.contract import micros, quoted
 from rowtime.runtime.sources.contract import Limits, Offsets, Slice
 
 THE_WRITER = "batches"
 SET_BITS = 40  # the position of a row in an unordered batch consists of the batch's number and the row's
-_READ, _NTH = "__read", "__nth"  # the number of a row as Spark reads the batch, and in the order of the places
 
 
 class _Batch(NamedTuple):
@@ -73,9 +72,9 @@ class BatchSource:
         if not self._numbered:
             return rows
         # Rows of one place are in a partition of Spark, in their order. One partition of the window has all rows.
-        read = rows.selectExpr("*", f"monotonically_increasing_id() AS {_READ}")
-        order = f"PARTITION BY {_READ} < 0 ORDER BY {self._place}, {_READ}"
-        return read.selectExpr(*map(quoted, rows.columns), f"row_number() OVER ({order}) - 1 AS {_NTH}")
+        read = rows.selectExpr("*", f"monotonically_increasing_id() AS {READ_NUMBER}")
+        order = f"PARTITION BY {READ_NUMBER} < 0 ORDER BY {self._place}, {READ_NUMBER}"
+        return read.selectExpr(*map(quoted, rows.columns), f"row_number() OVER ({order}) - 1 AS {PLACE_NUMBER}")
 
     def hand(self, number: int, rows: DataFrame) -> None:
         """Make a batch the next range; it stays until it is dropped. Its rows are read several times.
@@ -143,7 +142,7 @@ class BatchSource:
         given = f"CAST({quoted(self._rowtime)} AS TIMESTAMP)" if self._rowtime else "CAST(NULL AS TIMESTAMP)"
         place = self._place
         if self._numbered:
-            place = f"{part.detail['earlier']}L + {_NTH}"
+            place = f"{part.detail['earlier']}L + {PLACE_NUMBER}"
         elif self.batched:
             # The hash makes the numbers depend on the rows, not on how Spark distributed them.
             order = f"{given}, xxhash64({', '.join(names)})"
