@@ -53,10 +53,12 @@ class Driver:
         self.sink.record(record)
         return record
 
-    def hand_over(self, tick: int, base: int = 0) -> None:
+    def hand_over(self, tick: int, base: int = 0, values: int | None = None) -> None:
+        """Deliver a tick whose rows follow ``base`` others; they count from ``values`` on, else by their numbers."""
         first, count = TICKS[tick][0] + base, TICKS[tick][1]
-        times = pa.array(range(first, first + count), pa.timestamp("us", "UTC"))
-        table = pa.table({"rowtime": times, "n": pa.array(range(first, first + count), pa.int64())})
+        numbers = range(first, first + count) if values is None else range(values, values + count)
+        times = pa.array(numbers, pa.timestamp("us", "UTC"))
+        table = pa.table({"rowtime": times, "n": pa.array(numbers, pa.int64())})
         self.sink.publish(cast("Any", None), NODE, Batch(tick, first, count, first + count, (), lambda: table, list))
 
 
@@ -149,7 +151,7 @@ def test_a_driver_that_was_taken_over_at_any_request_writes_nothing_more() -> No
 
         def take_over(new: Driver = new, bases: list[int] = bases) -> None:
             bases.append(new.start(take_over=True).base)
-            new.hand_over(0, 100)
+            new.hand_over(0, bases[-1], values=100)
 
         with before(at, take_over) as written:
             try:
