@@ -23,7 +23,8 @@ COUNTS = "SELECT STREAM COUNT(*) AS n FROM {} GROUP BY FLOOR(CURRENT_ROW_TIMESTA
 
 
 def codes(script: str) -> list[str]:
-    return [problem.code for problem in rt.check(script)]
+    """The codes of problems, without the warning that the time of change of files decides a result (R226)."""
+    return [problem.code for problem in rt.check(script) if problem.code != "R226"]
 
 
 @pytest.mark.parametrize("stream", [

@@ -138,6 +138,6 @@ def time_in(key: exp.Expr, columns: Sequence[Column]) -> exp.Expr | None:
         if kind(inner[0]) not in times or rounded is None or not order_of(rounded, {ROWTIME: ROWTIME_FACT}).moves:
             break
         part = inner[0]
-    hidden = any(column.name.startswith("__") for column in key.find_all(exp.Column))  # one of several windows
+    hidden = any(name.startswith("__") for name in columns_in([key]) - {ROWTIME})  # one of several windows
     times = (Kind.TIMESTAMP, Kind.OTHER, *([] if part == key.unnest() else [Kind.DATE]))
     return part if part.find(exp.Column) and not hidden and kind(part) in times else None
