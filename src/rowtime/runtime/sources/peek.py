@@ -121,8 +121,7 @@ def _reading(path: str) -> Iterator[None]:
 def _complete(path: str, metadata: pq.FileMetaData, column: str) -> bool:
     """Return True if the statistics of every row group count no null in a column.
 
-    Its first row is read before: if a footer is damaged, reading raises an error, but Arrow ends the process when
-    Python asks for the statistics.
+    Its first row is read before, so that damage raises an error here.
     """
     at, file = metadata.schema.names.index(column), parquet(path, metadata)
     for number in range(metadata.num_row_groups):
