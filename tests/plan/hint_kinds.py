@@ -75,8 +75,8 @@ FOLLOWED: dict[str, str] = {
     "Name an empty folder.": "tests/cli/test_first_hour.py::test_init_overwrites_nothing",
     "Choose another one with --port; 0 takes any free one.": "tests/cli/test_ui.py::test_a_port_in_use_is_reported_with_a_code",
     # Errors that Spark finds when the script runs.
-    "Send its end edge, or limit it: ALTER_DURATION(s, interval).": "tests/runtime/test_hints_of_runs.py::test_events_without_an_end_are_limited",
-    "Limit it: ALTER_DURATION(s, interval). Or leave EMIT CHANGES out.": "tests/runtime/test_hints_of_runs.py::test_events_without_an_end_are_limited",
+    "Send its end edge, or limit it: FROM CLIP(s, AT MOST INTERVAL '1' DAY).": "tests/runtime/test_hints_of_runs.py::test_events_without_an_end_are_limited",
+    "Limit it: FROM CLIP(s, AT MOST INTERVAL '1' DAY). Or leave EMIT CHANGES out.": "tests/runtime/test_hints_of_runs.py::test_events_without_an_end_are_limited",
     "Cast the argument to a wider type, for example DECIMAL(38, 0).": "tests/runtime/test_hints_of_runs.py::test_the_hint_casts_what_spark_refuses",
     "Cast the argument, for example to DOUBLE or DECIMAL(18, 2).": "tests/runtime/test_hints_of_runs.py::test_the_hint_casts_what_spark_refuses",
     "Use the text itself, or give it the collation UTF8_BINARY.": "tests/runtime/test_hints_of_runs.py::test_the_hint_casts_what_spark_refuses",

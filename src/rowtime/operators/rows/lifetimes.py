@@ -123,8 +123,8 @@ def refuse_endless(node: Operator, events: DataFrame, end: str, what: str, *, at
     """Fail (R195) if an event without an end would have endless results; ``at_once``: with EMIT CHANGES."""
     if events.where(f"{end} >= {END}L").limit(1).count():
         why = "EMIT CHANGES would emit all of them at once" if at_once else "its stream has ended"
-        hint = "Limit it: ALTER_DURATION(s, interval). Or leave EMIT CHANGES out."
-        hint = hint if at_once else "Send its end edge, or limit it: ALTER_DURATION(s, interval)."
+        hint = "Limit it: FROM CLIP(s, AT MOST INTERVAL '1' DAY). Or leave EMIT CHANGES out."
+        hint = hint if at_once else "Send its end edge, or limit it: FROM CLIP(s, AT MOST INTERVAL '1' DAY)."
         raise Failure(Problem("R195", f"{node.name}: an event without an end {what}, and {why}", hint=hint))
 
 
