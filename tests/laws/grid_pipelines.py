@@ -52,6 +52,12 @@ LEVELS = (
     Level("{}", _identity()),
 )
 """Expressions whose jumps meet and miss each other."""
+SPELLINGS = (
+    *LEVELS[:2],
+    Level("DATE_TRUNC('SECOND', {})", floor(SECOND)),
+    Level("STEP({} BY INTERVAL '1000' MILLISECOND)", floor(SECOND)),
+)
+"""Expressions that are equal."""
 
 
 def over_grid(below: Rounding, column: Value, value: Value) -> tuple[Rounding, Value]:
@@ -82,14 +88,15 @@ def _moved(by: int) -> str:
 
 @st.composite
 def pipelines(draw: Callable[..., Any]) -> Law:
-    """Two or three levels of groups, with a shifted column, a union or a filter between them."""
+    """Two or three levels of groups, with a shifted column, a union of equal ones or a filter between them."""
     levels: Sequence[Level] = [draw(st.sampled_from(LEVELS)) for _ in range(draw(st.integers(2, 3)))]
     by = [draw(st.sampled_from((0, 0, HALF, SECOND))) for _ in levels]
     united, distinct = draw(st.booleans()), draw(st.booleans())
     first = levels[0]
+    other = draw(st.sampled_from(SPELLINGS)) if first in SPELLINGS else first
     views = []
-    for name in "ab" if united else "a":
-        key = first.sql.format(f"{name}.ROWTIME")
+    for name, level in zip("ab" if united else "a", (first, other), strict=False):
+        key = level.sql.format(f"{name}.ROWTIME")
         views.append(f"SELECT STREAM {key} AS m, COUNT(*) AS c FROM {name} GROUP BY {key}")
     sql = f"CREATE VIEW g0 AS {' UNION ALL '.join(views)}; "
     for n, level in enumerate(levels[1:], 1):

@@ -166,6 +166,41 @@ def test_groups_of_windows_are_functions_of_their_own_rowtime() -> None:
     ]
 
 
+TWICE = f"SELECT STREAM h.window_end AS b, k.window_end AS e FROM {HOP} AS h JOIN {HOP} AS k ON h.ROWTIME = k.ROWTIME"
+SEVERAL_WINDOWS = {
+    "windows of one slide and two sizes": (
+        (f"SELECT STREAM HOP_END(s.ROWTIME, {HOUR}, {THREE}) AS b, HOP_END(s.ROWTIME, {HOUR}, INTERVAL '2' HOUR) AS e "
+        f"FROM a AS s GROUP BY HOP(s.ROWTIME, {HOUR}, {THREE}), HOP(s.ROWTIME, {HOUR}, INTERVAL '2' HOUR)"), "",
+    ),
+    "a window and a step as wide as its slide": (
+        (f"SELECT STREAM STEP(s.ROWTIME BY {HOUR}) AS b, HOP_END(s.ROWTIME, {HOUR}, {THREE}) AS e FROM a AS s "
+        f"GROUP BY STEP(s.ROWTIME BY {HOUR}), HOP(s.ROWTIME, {HOUR}, {THREE})"), "b",
+    ),
+    "windows of two rows that a join made one": (f"SELECT STREAM b, e FROM ({TWICE}) AS x GROUP BY b, e", ""),
+    "both edges of a window": (
+        (f"SELECT STREAM HOP_START(s.ROWTIME, {HOUR}, {THREE}) AS b, HOP_END(s.ROWTIME, {HOUR}, {THREE}) AS e "
+        f"FROM a AS s GROUP BY HOP(s.ROWTIME, {HOUR}, {THREE})"), "be",
+    ),
+    "both edges of a window through views and a union": (
+        (f"SELECT STREAM b, e FROM (SELECT STREAM window_start AS b, window_end AS e FROM {HOP} AS h WHERE v > 1 "
+        f"UNION ALL SELECT STREAM window_start, window_end FROM {HOP} AS h) AS x GROUP BY b, e"), "be",
+    ),
+    "both edges of the window of one row of a join": (
+        (f"SELECT STREAM b, e FROM (SELECT STREAM h.window_start AS b, h.window_end AS e FROM {HOP} AS h JOIN a AS k "
+        "ON h.ROWTIME = k.ROWTIME) AS x GROUP BY b, e"), "be",
+    ),
+}  # fmt: skip
+"""Groups by more than one column of windows; the columns that close groups above them."""
+
+
+@pytest.mark.parametrize("case", SEVERAL_WINDOWS)
+def test_the_rowtime_of_a_group_tells_its_window_only_if_no_other_one_may_end_first(case: str) -> None:
+    below, closing = SEVERAL_WINDOWS[case]
+    for column in "be":
+        program = compile_script(f"{A}SELECT STREAM {column}, COUNT(*) AS c FROM ({below}) AS g GROUP BY {column}")
+        assert [problem.code for problem in program.problems] == ([] if column in closing else ["R104"]), column
+
+
 def test_a_row_without_a_time_of_its_window_is_in_the_rejected_rows() -> None:
     view = f"CREATE VIEW x AS SELECT STREAM v FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(t), {HOUR})); "
     program = compile_script(A + view + "SELECT STREAM v, t, reason FROM x.rejected")

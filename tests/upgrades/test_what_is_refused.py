@@ -362,3 +362,35 @@ def test_a_checkpoint_whose_groups_of_groups_were_stamped_too_late_does_not_cont
         return
     with pytest.raises(Refused, match=r"R401"):
         upgrade_of(before, compiled(sql))
+
+
+HOURS = "CREATE STREAM s (v INT);\nSELECT STREAM {key} AS k, SUM(v) AS t FROM s GROUP BY {key}"
+SORTED_BY = "CREATE STREAM s (v INT);\nSELECT STREAM v FROM s ORDER BY {key}, v"
+RESTAMPED = {
+    "DATE_FORMAT(s.ROWTIME, 'yyyy-MM-dd HH')": True,
+    "TIME_BUCKET(INTERVAL '1' HOUR, s.ROWTIME)": True,
+    "UNIX_TIMESTAMP(s.ROWTIME)": True,
+    "TIMESTAMPADD(HOUR, 1, s.ROWTIME)": True,
+    "FLOOR(s.ROWTIME TO HOUR)": False,
+    "STEP(s.ROWTIME BY INTERVAL '5' MINUTE)": False,
+    "UNIX_SECONDS(s.ROWTIME) DIV 3600": False,
+    "s.ROWTIME": False,
+}
+"""Keys, and whether release 0.1 gave their groups another rowtime."""
+
+
+@pytest.mark.parametrize("sql", [HOURS, SORTED_BY], ids=["groups", "a sort"])
+@pytest.mark.parametrize("key", RESTAMPED)
+def test_a_checkpoint_whose_groups_release_0_1_stamped_otherwise_does_not_continue(sql: str, key: str) -> None:
+    sql = sql.format(key=key)
+    plan = plan_of(sql)
+    fields = {name: {**node.fields} for name, node in plan.operators.items()}
+    marked = [of.pop("anew") for of in fields.values() if "anew" in of]
+    assert marked == ([True] if RESTAMPED[key] else [])
+    old = {name: replace(node, fields=fields[name]) for name, node in plan.operators.items()}
+    before = replace(plan, operators=old)
+    if not RESTAMPED[key]:
+        assert upgrade_of(before, compiled(sql)) is None
+        return
+    with pytest.raises(Refused, match=r"R401"):
+        upgrade_of(before, compiled(sql))

@@ -27,7 +27,7 @@ from rowtime.expr.group_end import (
     unit_of,
     unshifted,
 )
-from rowtime.sql.intervals import MICROS, duration_of, months_of
+from rowtime.sql.intervals import MICROS, duration_of, months_of, of_micros
 from rowtime.sql.nodes import Before, Step
 from rowtime.sql.numbers import whole_number
 
@@ -72,6 +72,18 @@ def flat(node: exp.Expr) -> exp.Expr:
                 break
             argument.replace(moved(argument_of(inner).copy(), by))
     return node
+
+
+def spelled(node: exp.Expr) -> exp.Expr:
+    """Return an equal expression in which STEP is the only way to round down to a fixed length of time."""
+
+    def change(part: exp.Expr) -> exp.Expr:
+        lattice = _lattice(part) if isinstance(part, exp.Floor | exp.TimestampTrunc | Step) else None
+        if lattice is None or lattice.months or lattice.phase:
+            return part
+        return Step(this=part.this, expression=of_micros(lattice.period))
+
+    return node.copy().transform(change)
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,22 @@ def group_end(node: exp.Expr, key: str) -> GroupEnd:
     return GroupEnd(text, end_of_column.closed or before)
 
 
+def is_restamped(node: exp.Expr) -> bool:
+    """Return True if release 0.1 gave groups by this function another rowtime, mostly a microsecond less."""
+    node, _ = unshifted(node)
+    if isinstance(node, exp.TimestampAdd | exp.TimestampDiff):
+        return True
+    end, steps = group_end(node, ""), [part for part in node.walk() if isinstance(part, _JUMPED)]
+    return end.seen and not node.find(Before) and end.closed != (not steps or isinstance(steps[-1], exp.Ceil))
+
+
+_JUMPED = (
+    exp.Floor, exp.Ceil, Step, exp.TimestampTrunc, exp.DateTrunc, exp.Cast, exp.TryCast, exp.Extract,
+    exp.Year, exp.TsOrDsToDate, exp.UnixSeconds, exp.UnixMillis, exp.IntDiv, exp.LastDay,
+)  # fmt: skip
+"""The functions whose groups release 0.1 stamped with their end, or with the last instant in it for CEIL."""
+
+
 def fixed_end(node: exp.Expr) -> tuple[str, int] | None:
     """Return the unshifted part of an expression, and the µs from its key to the rowtime of a group; else ``None``.
 
@@ -189,8 +205,10 @@ def _distinguishes(node: exp.Expr) -> bool:
 
 def unit_of(node: exp.Expr) -> str | None:
     """Return the unit of ``FLOOR/CEIL(x TO unit)`` and ``date_trunc``, upper case and singular."""
-    unit = node.args.get("to") if isinstance(node, exp.Floor | exp.Ceil) else node.args.get("unit")
-    if not isinstance(unit, exp.Expr):
+    unit = node.args.get("to" if isinstance(node, exp.Floor | exp.Ceil) else "unit")
+    if not isinstance(unit, exp.Expr) or not isinstance(
+        node, exp.Floor | exp.Ceil | exp.TimestampTrunc | exp.DateTrunc
+    ):
         return None
     name = unit.name.upper()
     return name if name in MICROS or name in MONTHS_OF else name.rstrip("S")

@@ -132,6 +132,11 @@ class Automaton:
             for state in mine
         )
 
+    def ends_with(self, wanted: frozenset[int]) -> bool:
+        """Return True if each match has rows, and its last row is one of some variables."""
+        ends = {int(self.variable[state]) for state in range(len(self.follows)) if self._may_end(state)}
+        return ends <= wanted and not (self.first.ends or self.other.ends)
+
     def _may_end(self, state: int) -> bool:
         return bool(self.ends[state] or self.ends_last[state])
 

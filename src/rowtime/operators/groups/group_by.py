@@ -8,13 +8,14 @@ others kept. Kept partials store their end, so closing reads only the segments t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from sqlglot import exp
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import DUE, ROWTIME, SEEN
+from rowtime.core.fields import LATER
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import NOTHING, Closed, Column, DataFrame, Delta, Link, Shape, Tick, Unary, passed
 from rowtime.operators.contract.state import LARGE, Kept, Route, Segment, StateNote, rows_in
@@ -45,6 +46,7 @@ class GroupBy(RowGroups, Unary):
     the rowtime: the key itself, or if a row is in several groups (``many``) its clock: no later row's key is below it.
     ``stamp``: the ``AS ROWTIME`` of the select list, else the end of the group. ``lead``, ``sort`` and ``directions``:
     ORDER BY: its first expression unless that is the end of a group, and the order of groups with one rowtime.
+    ``anew``: release 0.1 gave the groups another rowtime, so its checkpoints cannot continue.
     """
 
     keys: tuple[Item, ...]
@@ -57,6 +59,7 @@ class GroupBy(RowGroups, Unary):
     lead: Lead | None = None
     sort: tuple[Item, ...] = ()
     directions: tuple[str, ...] = ()
+    anew: bool = field(default=False, metadata=LATER)
 
     control: ClassVar = ClosedGroups
     kind: ClassVar[str] = "group by"
@@ -64,6 +67,10 @@ class GroupBy(RowGroups, Unary):
     computes: ClassVar[bool] = True
     promise: ClassVar[str] = "the stamp of the group that contains the bound of its input"
     reason: ClassVar[str] = "the next row is of that group or of a later one, and its rowtime is the end of its group"
+
+    def __post_init__(self) -> None:
+        """Set ``anew``."""
+        object.__setattr__(self, "anew", self._ends.restamped)
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Return partial results, or rows if an aggregate has no partial form."""

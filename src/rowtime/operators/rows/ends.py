@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from rowtime.core.columns import ROWTIME, SEEN
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
-from rowtime.expr.group_end import GroupEnd, first_after, group_end
+from rowtime.expr.group_end import GroupEnd, first_after, group_end, is_restamped
 from rowtime.operators.contract import Tick, micros
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
@@ -62,6 +62,12 @@ class Ends:
         stamps = [f"{end.text} - 1" if end.closed else end.text for end in ends]
         # The last group of the calendar ends with it: there is no later time to use.
         return f"timestamp_micros({_least([*stamps, f'{MAX_MICROS}L'])})"
+
+    @property
+    def restamped(self) -> bool:
+        """Return True if release 0.1 gave such groups another rowtime."""
+        functions = [self.lead.at] if self.lead is not None else [key.expression for key in self.keys]
+        return self.stamp is None and any(map(is_restamped, functions))
 
     @property
     def seen(self) -> bool:

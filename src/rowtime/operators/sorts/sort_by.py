@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import BEFORE, ROWTIME, SEEN
-from rowtime.core.fields import UNSTORED
+from rowtime.core.fields import LATER, UNSTORED
 from rowtime.operators.contract import Column, Control, Delta, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.groups.grouping import Groups
@@ -60,7 +60,8 @@ class SortBy(Unary):
     """``key`` is m, named ``__m``; ``keys`` are hidden columns that order equal values, ``directions`` theirs.
 
     ``stamp``: the ``AS ROWTIME`` of the select list, over ``__m``; else the end of the value. ``ordered``: the columns
-    that have the same value in all rows of a value of m.
+    that have the same value in all rows of a value of m. ``anew``: release 0.1 gave the rows another rowtime, so its
+    checkpoints cannot continue.
     """
 
     key: Item
@@ -68,6 +69,7 @@ class SortBy(Unary):
     directions: tuple[str, ...] = ()
     stamp: exp.Expr | None = None
     ordered: tuple[str, ...] = field(default=(), metadata=UNSTORED)
+    anew: bool = field(default=False, metadata=LATER)
 
     control: ClassVar = Stamps
     kind: ClassVar[str] = "order by"
@@ -75,6 +77,10 @@ class SortBy(Unary):
     same_below: ClassVar = ()
     promise: ClassVar[str] = "the end of the value that contains each writer's clock"
     reason: ClassVar[str] = "a later row has that value or a later one, and its rowtime is the end of its value"
+
+    def __post_init__(self) -> None:
+        """Set ``anew``."""
+        object.__setattr__(self, "anew", Ends((self.key,), self.stamp).restamped)
 
     def requires(self) -> tuple[Requirement, ...]:
         """Require places, if the order of the rows below may use the hidden names of this one."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -11,7 +11,7 @@ from rowtime.core.columns import PASSED_ROWTIME, ROWTIME, SESSION_END
 from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.facts import ROWTIME_FACT, Kind
 from rowtime.expr.grids import at_end, filled, flat, is_short
-from rowtime.expr.group_end import fixed_end, group_end, unshifted
+from rowtime.expr.group_end import group_end, unshifted
 from rowtime.expr.monotonicity import order_of, prove
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.groups.group_by import GroupBy
@@ -23,6 +23,7 @@ from rowtime.plan.bind.group_distinct import distinct_rows
 from rowtime.plan.bind.group_order import GroupSort
 from rowtime.plan.bind.orders import gates_of, over
 from rowtime.plan.bind.struct_fields import kind_of_field
+from rowtime.plan.bind.windows import is_value
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,10 @@ class GroupPlan:
     """Only the end of the stream closes the groups."""
     loose: frozenset[str] = frozenset()
     """The keys whose closer is only a clock: the ends of overlapping windows."""
+    alike: bool = False
+    """All keys that close a group end together."""
+    clocks: Mapping[str, exp.Expr] = field(default_factory=dict)
+    """The keys over the rowtime of the rows, if they follow it."""
 
     def build(self, name: str, source: Operator, fresh: Callable[[str], str]) -> Operator:
         """Return the operator on its input, with the order of its rows."""
@@ -90,12 +95,11 @@ class GroupPlan:
             ended = [item.column.name for item in self.items if item.expression == col(SESSION_END)]
             return {name: col(ROWTIME) for name in ended}
         closed = {group_end(closer.expression, closer.column.name).closed for closer in self.closers}
-        ends = {fixed_end(closer.expression) for closer in self.closers}
-        alike = None not in ends and len({end[0] for end in ends if end is not None}) == 1
+        instant = any(isinstance(unshifted(closer.expression)[0], exp.Column) for closer in self.closers)
         keys = {
-            closer.column.name: at_end(closer.expression, closed=closed == {True})
+            closer.column.name: self._at_end(closer, instant=instant, closed=closed == {True})
             for closer in self.closers
-            if len(closed) == 1 and is_short(closer.expression) and (alike or closer.column.name not in self.loose)
+            if len(closed) == 1 and is_short(closer.expression) and (self.alike or closer.column.name not in self.loose)
         }
         listed = [
             item for item in self.items if columns_in([item.expression]) and columns_in([item.expression]) <= set(keys)
@@ -105,6 +109,13 @@ class GroupPlan:
             for item in listed
             if item.column.order.moves or isinstance(unshifted(item.expression)[0], exp.Column)
         }
+
+    def _at_end(self, closer: Item, *, instant: bool, closed: bool) -> exp.Expr:
+        """Return a key as a function of the groups' rowtime; all rows of a group of an ``instant`` have it already."""
+        at = self.clocks[closer.column.name]
+        if instant and closed and columns_in([at]) == {ROWTIME} and is_value(at):
+            return flat(at)
+        return at_end(closer.expression, closed=closed)
 
 
 def former(node: exp.Expr) -> exp.Expr:

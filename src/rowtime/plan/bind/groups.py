@@ -6,6 +6,8 @@ only then does each group become complete.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from sqlglot import exp
 
 from rowtime.core.columns import AGGREGATE, JUDGED, KEY, PROMOTED_TIME, ROWTIME, SEEN, SESSION_END, SESSION_START
@@ -28,7 +30,7 @@ from rowtime.plan.bind.group_order import Grouped, bind_group_sort
 from rowtime.plan.bind.group_plan import GroupPlan, WithinGroup, former, time_in
 from rowtime.plan.bind.orders import is_rowtime, micros, over, refuse_untimed
 from rowtime.plan.bind.scope import Scope, follows, marks_of, type_of
-from rowtime.plan.bind.windows import earliest
+from rowtime.plan.bind.windows import earliest, origin_of
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import Before, Within
@@ -88,6 +90,7 @@ class Grouping:
         return GroupPlan(
             tuple(self.keys), tuple(self.aggregates), items, self.closers, condition, stamp, self.within, by_value,
             gathered or sort, self.gap, distinct=gathered is not None, endless=endless, loose=self._loose,
+            alike=self._end_alike, clocks={k.column.name: at for k, at in zip(self.keys, self._clocks, strict=True)},
         )  # fmt: skip
 
     @property
@@ -95,6 +98,22 @@ class Grouping:
         """Return the keys whose closer is only a clock: the ends of overlapping windows."""
         names = {key.column.name for key in self.keys if columns_in([key.expression]) == {ROWTIME}}
         return frozenset(closer.column.name for closer in self.closers if closer.column.name not in names)
+
+    @cached_property
+    def _end_alike(self) -> bool:
+        """Return True if all keys that close a group end together, so that its rowtime tells the value of each.
+
+        Windows do if they are edges of one window. With others, the one that ends first closes the group.
+        """
+        cores = {fixed_end(closer.expression) for closer in self.closers}
+        windows = {self._window(key) for key in self.keys if key.column.name in self._loose}
+        same = None not in cores and len({core[0] for core in cores if core is not None}) == 1
+        return same and (not windows or (len(windows) == 1 and len(self._loose) == len(self.closers)))
+
+    def _window(self, key: Item) -> object:
+        """Return what identifies the window of which a key is an edge."""
+        [name] = columns_in([key.expression])
+        return name if name in self.scope.windows.lineage else origin_of(self.scope.input, name)
 
     def _checked_stamp(self, stamp: exp.Expr | None, closers: set[str], *, by_value: bool) -> exp.Expr | None:
         facts = self._clock_facts()
@@ -242,8 +261,7 @@ class Grouping:
         if self.gap is not None:
             return {SESSION_END: ROWTIME_FACT}  # sessions come in the order of their ends, and in no other
         facts = {key.column.name: key.column.fact for key in self.keys}
-        cores = {fixed_end(closer.expression) for closer in self.closers}
-        if len({core[0] for core in cores if core is not None}) == 1 and None not in cores:
+        if self._end_alike:
             # Groups come in the order of their ends, and so do keys that all end the same time later.
             others = (closer for closer in self.closers if closer.column.name in self._loose)
             facts |= {c.column.name: prove(c.expression, {ROWTIME: ROWTIME_FACT}).fact for c in others}

@@ -10,7 +10,9 @@ from sqlglot import exp
 
 from rowtime.core.columns import KEY, ROWTIME
 from rowtime.core.errors import Problem, Refused, refuse
-from rowtime.expr.conditions import col
+from rowtime.expr.conditions import col, columns_in
+from rowtime.expr.facts import ROWTIME_FACT
+from rowtime.expr.monotonicity import order_of
 from rowtime.kernels.matching.automaton import MOST_STATES, Automaton, TooLarge, automaton
 from rowtime.kernels.matching.pattern import (
     Anchor,
@@ -25,7 +27,7 @@ from rowtime.kernels.matching.pattern import (
 )
 from rowtime.operators.contract import Column
 from rowtime.operators.patterns.match import Match
-from rowtime.operators.patterns.slots import Condition, Pick
+from rowtime.operators.patterns.slots import LAST, Condition, Pick, Slot
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.operators.rows.select import Item, Select
 from rowtime.plan.bind.match_values import MatchValues, Names
@@ -33,6 +35,7 @@ from rowtime.plan.bind.orders import micros
 from rowtime.plan.bind.scope import From, Scope
 from rowtime.plan.bind.sources import Binder, BoundQuery
 from rowtime.plan.bind.suggestions import suggestion
+from rowtime.plan.bind.windows import is_value
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.nodes import ONE_ROW, WITH_UNMATCHED, MatchRecognize
 from rowtime.sql.places import place_at, place_of
@@ -117,6 +120,7 @@ class MatchClause:
             what = "WITH UNMATCHED ROWS cannot be combined with rows that {- -} leaves out"
             self.scope.refuse("R177", what, self.node, "Leave {- -} out, or WITH UNMATCHED ROWS.")
         passed = () if self.mode == ONE_ROW else tuple(column.name for column in self.source.node.emits().columns)
+        clocks = self._clocks(keys, measures, values.slots, passed)
         items = self._items(keys, measures)
         if not items:
             what = "MATCH_RECOGNIZE returns no column"
@@ -130,7 +134,29 @@ class MatchClause:
             sources.fresh(f"{self.name}.match"), self.source.node, keys, self.node.args["pattern"].name.strip(),
             conditions, tuple(values.slots), passed, self.mode, skip, to, within, expires,
         )  # fmt: skip
-        return BoundQuery(Select(sources.fresh(f"{self.name}.measures"), node, items))
+        return BoundQuery(Select(sources.fresh(f"{self.name}.measures"), node, items), clocks)
+
+    def _clocks(
+        self, keys: Sequence[Item], measures: Sequence[Item], slots: Sequence[Slot], passed: Sequence[str]
+    ) -> dict[str, exp.Expr]:
+        """Return the columns that are functions of the rowtime: those of the row, and measures of the last row."""
+        picks = [slot for slot in slots if isinstance(slot, Pick)] if self.mode == ONE_ROW else []
+        last = {pick.column.name: pick.value for pick in picks if self._is_of_last_row(pick)}
+        values: dict[str, exp.Expr] = {name: col(name) for name in (*(key.expression.name for key in keys), *passed)}
+        values |= {m.column.name: last[m.expression.name] for m in measures if m.expression.name in last}
+        inlined = {name: self.scope.inlined(value) for name, value in values.items()}
+        return {
+            name: at
+            for name, at in inlined.items()
+            if columns_in([at]) == {ROWTIME} and is_value(at) and order_of(at, {ROWTIME: ROWTIME_FACT}).moves
+        }
+
+    def _is_of_last_row(self, slot: Pick) -> bool:
+        names = {*slot.variables}
+        ends = self.machine.ends_with(
+            frozenset(n for n, name in enumerate(self.machine.variables) if name.upper() in names)
+        )
+        return slot.final and (slot.which, slot.offset, slot.move) == (LAST, 0, 0) and ends
 
     def _conditions(self, names: Names, numbers: Iterator[int]) -> Iterator[Condition]:
         seen: set[str] = set()

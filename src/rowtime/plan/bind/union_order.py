@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from rowtime.core.columns import PROMOTED, ROWTIME
 from rowtime.expr.conditions import col, columns_in
-from rowtime.expr.grids import on_grid
+from rowtime.expr.grids import on_grid, spelled
 from rowtime.plan.bind.sources import BoundQuery
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.places import refuse_at
@@ -94,6 +94,8 @@ def common(parts: Sequence[BoundQuery]) -> Mapping[str, exp.Expr]:
         known = [way for way in ways if way is not None and columns_in([way]) == {ROWTIME}]
         if len(known) < len(ways):
             continue
+        if len({*map(spelled, known)}) == 1:
+            known = known[:1]
         if any(way != known[0] for way in known):  # other rowtimes may occur in each input, but they may be as far off
             known = [on_grid(way) for way in known]
         if all(way == known[0] for way in known):

@@ -20,7 +20,7 @@ from rowtime.expr.grids import flat, on_grid
 from rowtime.expr.group_end import moved, unshifted
 from rowtime.expr.monotonicity import prove
 from rowtime.expr.readable import readable
-from rowtime.operators.contract import Column, Operator
+from rowtime.operators.contract import AGGREGATION, Column, Operator
 from rowtime.operators.over.value_clocks import MARK
 from rowtime.operators.rows.select import Item
 from rowtime.operators.windows.hop import Hop
@@ -110,6 +110,19 @@ def earliest(at: exp.Expr) -> exp.Expr | None:
 def has_clock(scope: Scope, node: exp.Expr) -> bool:
     """Return True for a column, perhaps shifted, that has no order but a clock over the rowtime."""
     return earliest(scope.inlined(node)) is not None
+
+
+def origin_of(node: Operator, column: str) -> object:
+    """Return what identifies the window of which a column is an edge, or else the column it is made from."""
+    below: list[object] = []
+    for n, child in enumerate(node.inputs):
+        source = node.made_from(n, column)
+        if source is None:
+            return node.name  # it adds both edges
+        if source.how == AGGREGATION or len(source.columns) > 1:
+            return node.name, column
+        below.append(tuple(origin_of(child, name) for name in source.columns))
+    return tuple(below) if below else (node.name, column)
 
 
 def is_edge(node: exp.Expr) -> bool:
