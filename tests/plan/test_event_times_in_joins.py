@@ -22,7 +22,7 @@ CREATE VIEW renamed AS SELECT STREAM order_id, paid_at AS paid FROM p WHERE orde
 CREATE VIEW later AS SELECT STREAM paid_at + INTERVAL '1' HOUR AS ROWTIME, * FROM payments
   ORDER BY paid_at + INTERVAL '1' HOUR WITHIN INTERVAL '1' MINUTE;
 """
-HOUR = 3_600_000_000
+HOUR, MINUTE, SECOND = 3_600_000_000, 60_000_000, 1_000_000
 
 
 def compiled(left: str, right: str, on: str) -> Program:
@@ -54,6 +54,59 @@ def test_a_range_over_columns_that_are_rowtimes_is_one_of_rowtimes(left: str, ri
     program = compiled(left, right, within(paid))
     assert join(program) == (0, HOUR)
     assert program.warnings == ()
+
+
+SPELLED = {
+    "the other way round": ("a.ordered_at BETWEEN b.paid_at - INTERVAL 1 HOUR AND b.paid_at", HOUR),
+    "a difference": ("b.paid_at >= a.ordered_at AND b.paid_at - a.ordered_at <= INTERVAL '60' MINUTE", HOUR),
+    "TIMESTAMPADD": ("b.paid_at >= a.ordered_at AND TIMESTAMPADD(HOUR, 1, a.ordered_at) >= b.paid_at", HOUR),
+    "DATEADD": ("b.paid_at >= a.ordered_at AND DATEADD(HOUR, -1, b.paid_at) <= a.ordered_at", HOUR),
+    "micros": ("UNIX_MICROS(b.paid_at) - UNIX_MICROS(a.ordered_at) BETWEEN 0 AND 3600000000", HOUR),
+    "seconds": ("UNIX_SECONDS(b.paid_at) - UNIX_SECONDS(a.ordered_at) BETWEEN 0 AND 3600", HOUR + SECOND - 1),
+    "TIMESTAMPDIFF": ("TIMESTAMPDIFF(MINUTE, a.ordered_at, b.paid_at) BETWEEN 0 AND 60", HOUR + MINUTE - 1),
+    "DATEDIFF": ("DATEDIFF(b.paid_at, a.ordered_at) = 0", 24 * HOUR - 1),
+}
+
+
+@pytest.mark.parametrize("spelled", SPELLED)
+@pytest.mark.parametrize("sides", [("o", "p"), ("declared_orders", "declared_payments")])
+@pytest.mark.parametrize("clause", ["JOIN {} AS b ON", "LEFT JOIN {} AS b ON", ", {} AS b WHERE"])
+def test_a_range_is_one_of_rowtimes_however_it_is_spelled(spelled: str, sides: tuple[str, str], clause: str) -> None:
+    condition, high = SPELLED[spelled]
+    (left, right), both = sides, f"a.order_id = b.order_id AND {condition}"
+    program = compile_script(f"{GIVEN} SELECT STREAM a.order_id FROM {left} AS a {clause.format(right)} {both}")
+    assert join(program)[1] == high
+    assert program.warnings == ()
+
+
+def test_a_range_that_is_open_is_refused_at_the_join_with_a_limit_of_its_own_columns() -> None:
+    on = "a.order_id = b.order_id AND b.paid_at > a.ordered_at"
+    (problem,) = compiled("declared_orders", "declared_payments", on).problems
+    assert (problem.code, problem.place is not None) == ("R152", True)
+    assert problem.message.startswith("the condition does not limit b.paid_at - a.ordered_at from above")
+    assert problem.place is not None
+    assert problem.place.text[problem.place.column - 1 :].startswith("declared_payments")
+    limited = problem.hint.split(": ON ")[1].rstrip(".")
+    program = compiled("declared_orders", "declared_payments", limited)
+    assert join(program) == (0, MINUTE)
+    assert program.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT STREAM a.order_id FROM {} AS a, {} AS b WHERE a.order_id = b.order_id AND b.paid_at BETWEEN a.ordered_at AND a.ordered_at + INTERVAL 1 HOUR",
+        "SELECT STREAM a.order_id FROM {} AS a JOIN {} AS b USING (order_id)",
+        "SELECT STREAM a.order_id FROM {} AS a NATURAL JOIN {} AS b",
+        "SELECT STREAM a.order_id FROM {} AS a CROSS JOIN {} AS b",
+        "SELECT STREAM a.order_id FROM {} AS a JOIN {} AS b ON a.order_id = b.order_id AND MONTHS_BETWEEN(b.paid_at, a.ordered_at) < 1",
+    ],
+)
+def test_a_join_without_a_limit_of_rowtimes_is_refused_with_the_promotion_to_write(query: str) -> None:
+    (problem,) = compile_script(f"{GIVEN} {query.format('orders', 'payments')}").problems
+    assert problem.code in ("R152", "R225")
+    followed = compile_script(f"{GIVEN} {problem.hint.split('so that ON compares them: ')[1].rstrip('.')}")
+    assert followed.problems == followed.warnings == ()
 
 
 def test_a_declared_tolerance_is_that_of_the_promotion() -> None:
@@ -149,6 +202,8 @@ def test_a_time_of_change_that_decides_a_result_is_warned_about(query: str) -> N
     (warning,) = program.warnings
     assert warning.code == "R226"
     assert "the ROWTIME of orders is the time of change of its files" in warning.message
+    assert warning.place is not None
+    assert warning.place.text[warning.place.column - 1 :].startswith("orders")
     create, view = warning.hint.split("event, ")[1].split(", and read ")
     followed = compile_script(f"{GIVEN} {create}; {query.replace('orders', view.split(' ')[0])}")
     assert followed.problems == followed.warnings == ()

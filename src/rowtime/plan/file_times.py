@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from rowtime.core.columns import PROMOTED_TIME, ROWTIME
-from rowtime.core.errors import Problem
+from rowtime.core.errors import Place, Problem
 from rowtime.expr.conditions import columns_in
 from rowtime.operators.contract import Operator, walk
 from rowtime.operators.streams.arrival_times import is_timed_by_files
@@ -26,10 +26,13 @@ def timed_by_files(node: Operator) -> frozenset[str]:
     return names[node.name]
 
 
-def warnings(roots: Sequence[Operator], compared: Collection[str]) -> Iterator[Problem]:
-    """Yield a warning for each stream of files at the first operator whose rows its times of change decide.
+def warnings(
+    roots: Sequence[Operator], compared: Collection[str], read: Mapping[str, Place | None]
+) -> Iterator[Problem]:
+    """Yield a warning for each stream of files of which the times of change decide the rows of an operator.
 
-    These are operators that keep rows or groups until a time, and ``compared``: others that compare rowtimes.
+    These are operators that keep rows or groups until a time, and ``compared``: others that compare rowtimes. ``read``:
+    where each stream is read first.
     """
     warned: set[str] = set()
     for node in dict.fromkeys(one for root in roots for one in walk(root)):
@@ -40,7 +43,7 @@ def warnings(roots: Sequence[Operator], compared: Collection[str]) -> Iterator[P
         for name in sorted({name for child in node.inputs for name in timed_by_files(child)} - warned):
             warned.add(name)
             what = f"the ROWTIME of {name} is the time of change of its files, and decides the result of {node.name}"
-            yield Problem("R226", f"{what} ({node.kind})", hint=_hint(streams[name]), warns=True)
+            yield Problem("R226", f"{what} ({node.kind})", read.get(name), _hint(streams[name]), warns=True)
 
 
 def _hint(stream: Stream) -> str:

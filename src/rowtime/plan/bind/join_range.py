@@ -6,17 +6,18 @@ of the condition is arbitrary.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from rowtime.core.time import DAY, SECOND
 from rowtime.expr.conditions import col
 from rowtime.operators.joins.join import EVER
 from rowtime.plan.bind.frames import UNBOUNDED, NoWindow, resolved
 from rowtime.plan.bind.scope import From, Input
 from rowtime.sql.generate import to_rowtime
-from rowtime.sql.intervals import Duration, duration_of, span_of
+from rowtime.sql.intervals import MICROS, Duration, duration_of, span_of
 from rowtime.sql.places import refuse_at
 
 _EXAMPLE = "For example OVER (RANGE INTERVAL '1' MINUTE PRECEDING)"
@@ -149,49 +150,95 @@ def _limits(part: exp.Expr, by_rowtime: Mapping[str, Input], right: str) -> tupl
     """Return the limits that a comparison gives right - left: low, high, and whether it says nothing else."""
     if not isinstance(part, exp.GTE | exp.GT | exp.LTE | exp.LT | exp.EQ):
         return None
-    left_terms, right_terms = _linear(part.this), _linear(part.expression)
-    if left_terms is None or right_terms is None:
+    sums = [_linear(part.this), _linear(part.expression)]
+    unit = 1
+    if None in sums:
+        sums = [_counted(part.this), _counted(part.expression)]
+        unit = max((one.unit for one in sums if one is not None), default=0)
+    if None in sums or not unit or any(one is not None and one.unit not in (0, unit) for one in sums):
         return None
-    terms = {
-        name: left_terms[0].get(name, 0) - right_terms[0].get(name, 0)
-        for name in left_terms[0].keys() | right_terms[0].keys()
-    }
-    terms = {name: times for name, times in terms.items() if times}
-    by = right_terms[1] - left_terms[1]  # rewrites the comparison as: terms against by
+    left_sum, right_sum = (one for one in sums if one is not None)
+    whole = left_sum.plus(right_sum, -1)
+    terms, by = {name: times for name, times in whole.terms.items() if times}, -whole.constant  # terms against by
     [left] = [name for name in terms if name != right] if len(terms) == 2 else [""]  # noqa: PLR2004
     sign = terms.get(right, 0)
     if left not in by_rowtime or abs(sign) != 1 or terms[left] != -sign:
         return None
     by, greater = by * sign, isinstance(part, exp.GTE | exp.GT) == (sign > 0)
     strict = 1 if isinstance(part, exp.GT | exp.LT) else 0
-    lag, exact = by_rowtime[left].lag, not by_rowtime[left].lag and not by_rowtime[left].optional
+    lag, exact = by_rowtime[left].lag, not by_rowtime[left].lag and not by_rowtime[left].optional and unit == 1
+    # A difference of so many units, rounded, is less than a unit away from it.
+    low, high = (by + strict - 1) * unit + 1 - lag, (by - strict + 1) * unit - 1
     if isinstance(part, exp.EQ):
-        return by - lag, by, exact
-    return (by + strict - lag, None, exact) if greater else (None, by - strict, exact)
+        return low, high, exact
+    return (low, None, exact) if greater else (None, high, exact)
 
 
-def _linear(node: exp.Expr) -> tuple[dict[str, int], int] | None:
-    """Return an expression as a sum of columns and µs; ``None`` if it is not one."""
+@dataclass(frozen=True)
+class _Sum:
+    """A sum of columns, each so many times, and a constant, in a unit of µs; 0 for a constant of any unit."""
+
+    terms: Mapping[str, int]
+    constant: int = 0
+    unit: int = 0
+
+    def plus(self, other: _Sum, sign: int = 1) -> _Sum:
+        """Add another sum, or subtract it."""
+        names = dict.fromkeys([*self.terms, *other.terms])
+        terms = {name: self.terms.get(name, 0) + sign * other.terms.get(name, 0) for name in names}
+        return _Sum(terms, self.constant + sign * other.constant, max(self.unit, other.unit))
+
+
+def _linear(node: exp.Expr) -> _Sum | None:
+    """Return an expression of times as a sum, in µs; ``None`` if it is not one."""
     node = node.unnest()
     if isinstance(node, exp.Column):
-        return {node.name: 1}, 0
-    if isinstance(node, exp.Neg):
-        inner = _linear(node.this)
-        return None if inner is None else ({name: -times for name, times in inner[0].items()}, -inner[1])
+        return _Sum({node.name: 1}, unit=1)
     if isinstance(node, exp.Interval):
         length = duration_of(node)
-        return None if length is None else ({}, length)
+        return None if length is None else _Sum({}, length, 1)
+    if isinstance(node, exp.TimestampAdd):
+        time, count, unit = _linear(node.this), _counted(node.expression), _unit_of(node)
+        known = time is not None and count is not None and not count.terms and unit
+        return time.plus(_Sum({}, count.constant * unit)) if known and time and count else None
+    return _combined(node, _linear)
+
+
+def _counted(node: exp.Expr) -> _Sum | None:
+    """Return a whole number as a sum of rounded times and numbers; ``None`` if it is not one."""
+    node = node.unnest()
+    if isinstance(node, exp.Literal) and node.is_int:
+        return _Sum({}, int(node.name))
+    if isinstance(node, exp.UnixMicros | exp.UnixMillis | exp.UnixSeconds):
+        column = node.this.unnest()
+        return _Sum({column.name: 1}, unit=_COUNTED[type(node)]) if isinstance(column, exp.Column) else None
+    if isinstance(node, exp.TimestampDiff | exp.DateDiff):
+        end, start, unit = node.this.unnest(), node.expression.unnest(), _unit_of(node)
+        columns = isinstance(end, exp.Column) and isinstance(start, exp.Column)
+        return _Sum({start.name: -1}, unit=unit).plus(_Sum({end.name: 1})) if columns and unit else None
+    return _combined(node, _counted)
+
+
+def _combined(node: exp.Expr, of: Callable[[exp.Expr], _Sum | None]) -> _Sum | None:
+    """Return -x, x + y or x - y of sums of one unit."""
+    if isinstance(node, exp.Neg):
+        inner = of(node.this)
+        return None if inner is None else _Sum({}).plus(inner, -1)
     if not isinstance(node, exp.Add | exp.Sub):
         return None
-    left_terms, right_terms = _linear(node.this), _linear(node.expression)
-    if left_terms is None or right_terms is None:
+    left, right = of(node.this), of(node.expression)
+    if left is None or right is None or len({left.unit, right.unit} - {0}) > 1:
         return None
-    sign = 1 if isinstance(node, exp.Add) else -1
-    terms = {
-        name: left_terms[0].get(name, 0) + sign * right_terms[0].get(name, 0)
-        for name in left_terms[0].keys() | right_terms[0].keys()
-    }
-    return terms, left_terms[1] + sign * right_terms[1]
+    return left.plus(right, 1 if isinstance(node, exp.Add) else -1)
+
+
+_COUNTED = {exp.UnixMicros: 1, exp.UnixMillis: 1_000, exp.UnixSeconds: SECOND}
+
+
+def _unit_of(node: exp.Expr) -> int:
+    """Return the unit of TIMESTAMPADD, TIMESTAMPDIFF or DATEDIFF in µs; 0 if it has no fixed length."""
+    unit = node.args.get("unit")
+    return DAY if unit is None else MICROS.get(unit.name.upper().rstrip("S"), 0)
 
 
 def window_of(text: str, query: exp.Select, item: exp.Expr) -> int | None:

@@ -22,7 +22,7 @@ from rowtime.plan.bind.sources import Binder
 from rowtime.plan.bind.window_tables import NAMES
 from rowtime.plan.file_times import timed_by_files
 from rowtime.sql.generate import to_rowtime
-from rowtime.sql.places import place_of, refuse_at
+from rowtime.sql.places import place_of, refuse_at, unlocated
 from rowtime.sql.script import parse_expression, parse_script
 from rowtime.sql.statements import Query
 
@@ -142,7 +142,10 @@ def promoted(query: exp.Select, times: Sequence[EventTime]) -> exp.Select:
         text = f"SELECT STREAM {column} AS ROWTIME, * FROM {to_rowtime(item)} ORDER BY {column} WITHIN {within}"  # noqa: S608 - rowtime's own SQL
         [statement] = parse_script(text).statements
         assert isinstance(statement, Query)
-        place.set("this", exp.Subquery(this=statement.query, alias=exp.TableAlias(this=exp.to_identifier(time.alias))))
+        alias = exp.TableAlias(this=exp.to_identifier(time.alias))
+        inner = exp.Subquery(this=unlocated(statement.query), alias=alias)
+        inner.meta.update(next((part.meta for part in place.this.walk() if "start" in part.meta), {}))
+        place.set("this", inner)
     return rewritten
 
 
@@ -153,8 +156,14 @@ def with_range(query: exp.Select, original: exp.Select, clause: Clause) -> exp.S
     left, right = clause.inputs[0][0].alias, clause.inputs[1][0].alias
     limit = parse_expression(f"{right}.ROWTIME BETWEEN {left}.ROWTIME AND {left}.ROWTIME + {TOLERANCE}")
     join = rewritten.args["joins"][number]
-    on = join.args.get("on")
-    join.set("on", limit if on is None else exp.And(this=on, expression=limit))
+    by_name = join.args.get("using") or join.args.get("method")
+    of = rewritten.args.get("where") if by_name else None
+    on = join.args.get("on") if of is None else of.this
+    both = limit if on is None else exp.And(this=on, expression=limit)
+    if by_name:
+        rewritten.set("where", exp.Where(this=both))
+    else:
+        join.set("on", both)
     return rewritten
 
 
@@ -171,22 +180,30 @@ class Untimed:
     def judge(self, rest: Sequence[exp.Expr]) -> Problem:
         """Return the warning that only equal rowtimes meet.
 
-        Raises ``PromotedInputs`` if the condition limits event times of a declared order, and ``Refused`` (R225) if a
-        rowtime is the time of change of a file: equal ones are a coincidence.
+        Raises ``PromotedInputs`` as `times` does, and ``Refused`` (R225) if a rowtime is the time of change of a file:
+        equal ones are a coincidence.
         """
-        clause, times = self.clause, event_times(self.clause, rest)
+        clause, times = self.clause, self.times(rest)
         left, right = clause.inputs[0][0].alias, clause.inputs[1][0].alias
-        if times is not None and all(time.within or not time.alias for time in times) and not self._names_rowtime():
-            raise PromotedInputs(promoted(self.query, [time for time in times if time.alias]))
         files = sorted({name for source in clause.sources for name in timed_by_files(source.node)})
         what = f"only rows of {left} and {right} with equal ROWTIMEs match: "
         if not files:
-            ways = self._windows(left, right) if times is None else self._promotion(times)
+            ways = self._windows(left, right) if times is None else self.promotion(times)
             hint = f"{ways} If equal rowtimes are meant, say so: ON {left}.ROWTIME = {right}.ROWTIME AND …"
             what += "the condition does not mention time" if times is None else "the condition compares other times"
             return Problem("R158", what, place_of(self.binder.text, clause.node.this), hint, warns=True)
         what += f"the ROWTIME of {' and '.join(files)} is the time of change of a file, and ON does not compare it"
-        raise refuse_at(self.binder.text, clause.node.this, "R225", what, self._promotion(times))
+        raise refuse_at(self.binder.text, clause.node.this, "R225", what, self.promotion(times))
+
+    def times(self, rest: Sequence[exp.Expr]) -> tuple[EventTime, EventTime] | None:
+        """Return the event times whose distance the condition limits.
+
+        Raises ``PromotedInputs`` if both have a declared order.
+        """
+        times = event_times(self.clause, rest)
+        if times is not None and all(time.within or not time.alias for time in times) and not self._names_rowtime():
+            raise PromotedInputs(promoted(self.query, [time for time in times if time.alias]))
+        return times
 
     def _names_rowtime(self) -> bool:
         return any(column.name.lower() == "rowtime" for column in self.query.find_all(exp.Column))
@@ -196,7 +213,8 @@ class Untimed:
             f"{self.limited()} Or give {left} and {right} a window each, before AS: OVER (RANGE {TOLERANCE} PRECEDING)."
         )
 
-    def _promotion(self, limited: Sequence[EventTime] | None) -> str:
+    def promotion(self, limited: Sequence[EventTime] | None) -> str:
+        """Return how to promote the event times."""
         times = first_times(self.clause) if limited is None else limited
         if times is None:
             return _OTHERWISE

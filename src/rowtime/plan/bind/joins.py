@@ -31,6 +31,7 @@ from rowtime.plan.bind.join_times import Untimed, compares_windows
 from rowtime.plan.bind.scope import From, Input, Scope
 from rowtime.plan.bind.sources import Binder
 from rowtime.plan.bind.values_below import computed_below
+from rowtime.plan.file_times import timed_by_files
 from rowtime.sql.nodes import CurrentRowTimestamp
 from rowtime.sql.places import place_of, refuse_at
 
@@ -236,31 +237,49 @@ class Joins:
             what = "the rowtimes of an outer join are compared in ON, not in WHERE"
             raise self._refused("R152", what, self.query.args["where"], hint)
         given = clause.node.args
+        untimed = Untimed(self.binder, self.query, self.name, clause, partial(self._limited, clause))
         if not distance.timed and (given.get("on") or given.get("using") or given.get("method")):
             if not compares_windows(clause, distance.rest):
                 if clause.node.meta.get("subquery"):
                     raise self._timeless(clause)
-                untimed = Untimed(self.binder, self.query, self.name, clause, partial(self._limited, clause))
                 self.sources.warnings.append(untimed.judge(distance.rest))
             return replace(distance, low=0, high=0)
+        times = None if distance.timed else untimed.times(distance.rest)
         if self.query.args.get("unbounded_state"):
             return distance.at_least(-EVER).at_most(EVER)
+        if times is not None:
+            what = "the condition compares other times than the rowtimes, so every row would be kept forever"
+            raise self._refused("R152", what, clause.node.this, untimed.promotion(times))
         if distance.timed:
             open_end = "from below" if distance.low is None else "from above"
             if distance.low is None and distance.high is None:
                 open_end = "by an interval that is a fixed length of time"
-            what = f"the condition does not limit {right.alias}.ROWTIME - {left[0].alias}.ROWTIME {open_end}"
+            earlier, later = self._times(clause)
+            what = f"the condition does not limit {later} - {earlier} {open_end}"
             what = f"{what}, so rows would be kept forever"
         else:
             what = "a join without a condition would keep every row forever"
-        raise self._refused("R152", what, clause.node.this, self._limited(clause))
+        files = not distance.timed and any(timed_by_files(source.node) for source in clause.sources)
+        hint = untimed.promotion(None) if files else self._limited(clause)
+        raise self._refused("R152", what, clause.node.this, hint)
 
     def _limited(self, clause: Clause) -> str:
         """Return how to limit the time between the rows."""
         number = next(n for n, node in enumerate(self.query.args["joins"]) if node is clause.node)
-        names = (clause.inputs[0][0].alias, clause.inputs[1][0].alias)
-        rewritten = rewrites.joined(self.query, number, *names)
+        rewritten = rewrites.joined(self.query, number, *self._times(clause))
         return rewrites.shown(rewritten, lambda query: self.binder.binds(query, self.name), _LIMITED)
+
+    def _times(self, clause: Clause) -> list[str]:
+        """Return the rowtimes of the first inputs, by the names of columns that are equal to them if ON has these."""
+        on = clause.node.args.get("on")
+        used = {column.name.lower() for column in on.find_all(exp.Column)} if on is not None else set[str]()
+        firsts = [side[0] for side in clause.timed]
+        names = [
+            next((name for name, c in one.columns if clause.same.get(c.name) and name.lower() in used), "ROWTIME")
+            for one in firsts
+        ]
+        names = names if "ROWTIME" not in names else ["ROWTIME", "ROWTIME"]
+        return [f"{one.alias}.{name}" for one, name in zip(firsts, names, strict=True)]
 
     def _timeless(self, clause: Clause) -> Refused:
         """Refuse a sub-query of a stream without a condition on time: it is unknown which rows it means."""

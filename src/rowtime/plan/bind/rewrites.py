@@ -150,13 +150,14 @@ def windowed(query: exp.Expr, rowtime: str) -> Iterator[Rewrite]:
 
 
 def joined(query: exp.Expr, number: int, left: str, right: str) -> Iterator[Rewrite]:
-    """Yield the join ``number`` with a limit on the time between its inputs, in place of its ON conditions on time."""
-    limit = f"{right}.ROWTIME BETWEEN {left}.ROWTIME AND {left}.ROWTIME + INTERVAL '1' MINUTE"
+    """Yield the join ``number`` with a limit on the distance of two times, in place of its ON conditions on these."""
+    limit = parse_expression(f"{right} BETWEEN {left} AND {left} + INTERVAL '1' MINUTE")
     rewritten = query.copy()
     join = rewritten.args["joins"][number]
-    parts = comparisons(join.args.get("on"))
-    others = [part for part in parts if all(column.name.lower() != "rowtime" for column in part.find_all(exp.Column))]
-    join.set("on", exp.and_(*others, parse_expression(limit)))
+    times = {column.name.lower() for column in limit.find_all(exp.Column)}
+    named = [(part, {c.name.lower() for c in part.find_all(exp.Column)}) for part in comparisons(join.args.get("on"))]
+    others = [part for part, names in named if not times <= names]
+    join.set("on", exp.and_(*others, limit))
     yield f"Limit the time between them: ON {to_rowtime(join.args['on'])}.", rewritten
 
 

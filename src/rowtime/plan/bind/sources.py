@@ -76,10 +76,10 @@ FROM_NOW = frozenset({"log", "parquet", "csv", "json", "kafka", "delta", "iceber
 
 @dataclass
 class Starts:
-    """How each stream is read: a script reads a stream in one way only."""
+    """How each stream is read, and where first: a script reads a stream in one way only."""
 
-    now: set[str] = field(default_factory=set)
-    beginning: set[str] = field(default_factory=set)
+    now: dict[str, Place | None] = field(default_factory=dict)
+    beginning: dict[str, Place | None] = field(default_factory=dict)
 
     def note(self, catalog: Catalog, name: str, place: Place | None, *, now: bool) -> None:
         """Note how ``name`` is read; raises ``Refused`` (R157) if that is not possible, or differs elsewhere."""
@@ -90,7 +90,7 @@ class Starts:
             ways = ("FROM NOW", "from its start")
             what = f"{name} is read {ways[now]} elsewhere in this script, and here {ways[not now]}"
             raise refuse("R157", what, "Write FROM NOW in both places, or in none.", place)
-        mine.add(name)
+        mine.setdefault(name, place)
 
     @staticmethod
     def _check(catalog: Catalog, name: str, place: Place | None) -> None:
@@ -127,7 +127,8 @@ class Sources:
 
     def warned(self, roots: Sequence[Operator]) -> list[Problem]:
         """Return the warnings, with those of the operators ``roots`` and below."""
-        return [*self.warnings, *file_times.warnings(roots, self.compared)]
+        read = {**self.starts.now, **self.starts.beginning}
+        return [*self.warnings, *file_times.warnings(roots, self.compared, read)]
 
     def enforced(self, node: Operator, name: str) -> Operator:
         """Return the operator with merges where operators below require them; ``name``: of its query."""

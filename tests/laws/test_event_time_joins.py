@@ -1,0 +1,76 @@
+"""The law of joins over columns of event times: however the condition is spelled, the pairs are those of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from rowtime.plan.bind import join_range
+from rowtime.runtime.session import derive
+from tests.laws.checking import check_cuts
+from tests.laws.deeper_pipelines import close_items
+from tests.laws.event_time_joins import pipelines
+from tests.laws.pipelines import LONG, Law
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.testing.transcripts import ScriptItem
+
+
+def check_law(spark: SparkSession) -> None:
+    session = derive(spark)
+
+    @settings(
+        max_examples=400 if LONG else 30,
+        deadline=None,
+        derandomize=not LONG,
+        database=None,
+        phases=[Phase.generate, Phase.shrink] if LONG else [Phase.generate],
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(pipelines(), close_items(fair=True))
+    def holds(law: Law, made: list[ScriptItem]) -> None:
+        check_cuts(session, law, made)
+
+    holds()
+
+
+@pytest.mark.slow
+def test_joins_over_event_times_equal_an_oracle_over_all_rows(spark: SparkSession) -> None:
+    check_law(spark)
+
+
+def _whole_units_taken_for_times(patch: pytest.MonkeyPatch) -> None:
+    real = join_range.between
+
+    def narrow(*given: object) -> join_range.Range:
+        found = real(*given)  # type: ignore[arg-type]
+        low, high = found.low, found.high
+        unit = 1_000_000
+        low = None if low is None or low % unit != 1 else low + unit - 1
+        high = None if high is None or high % unit != unit - 1 else high - unit + 1
+        return replace(found, low=found.low if low is None else low, high=found.high if high is None else high)
+
+    for module in ("joins", "join_times"):
+        patch.setattr(f"rowtime.plan.bind.{module}.between", narrow)
+
+
+def _sides_exchanged(patch: pytest.MonkeyPatch) -> None:
+    real = join_range._Sum.plus
+    patch.setattr(join_range._Sum, "plus", lambda one, other, sign=1: real(other, one, sign))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plant", [_whole_units_taken_for_times, _sides_exchanged], ids=lambda plant: plant.__name__)
+def test_a_planted_fault_is_caught(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        check_law(spark)
