@@ -148,11 +148,19 @@ def test_a_dataframe_without_an_order_is_refused_unless_it_is_declared_unordered
         rt.Pipeline(spark).source("s", frame, position="n", unordered=True).sql(select).compile()
 
 
-def test_for_files_the_hint_gives_the_sql_form(spark: SparkSession, tmp_path: Path) -> None:
+def _of_a_view(frame: DataFrame) -> DataFrame:
+    frame.createOrReplaceTempView("of_files")
+    return frame.sparkSession.table("of_files")
+
+
+@pytest.mark.parametrize("made", [lambda frame: frame.repartition(2), _of_a_view], ids=["a repartition", "a view"])
+def test_for_files_the_hint_gives_the_sql_form(
+    spark: SparkSession, tmp_path: Path, made: Callable[[DataFrame], DataFrame]
+) -> None:
     write(tmp_path / "in", "json", FILES)
     frame = read(spark, tmp_path / "in", "json", 1)
-    with pytest.raises(Refused) as refused:
-        rt.Pipeline(spark).source("s", frame.repartition(2)).sql(LATE).compile()
+    with pytest.raises(Refused, match="R224") as refused:
+        rt.Pipeline(spark).source("s", made(frame)).sql(LATE).compile()
     create = refused.value.problems[0].hint.split("what the DataFrame does: ")[1].split(". Name columns")[0]
     query = rt.Pipeline(spark, home=tmp_path / "home").sql(f"{create};{LATE}").run_available(tmp_path / "check")
     by_frame = outcome(spark, tmp_path / "frame", frame)

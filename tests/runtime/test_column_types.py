@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
+from rowtime.api.python_functions import PythonFunction, register
+from rowtime.plan.bind.python_code import PythonCode
 from rowtime.plan.program import compile_script
 from rowtime.runtime.analysis import analysed
 from rowtime.runtime.column_types import ColumnTypes
@@ -162,7 +164,9 @@ def test_the_files_of_a_directory_have_one_schema(spark: SparkSession, tmp_path:
 def test_the_types_of_every_column_of_every_plan_are_known_before_the_first_row(spark: SparkSession) -> None:
     session, unknown, other = derive(spark), [], []
     for name, script in scripts().items():
-        program = compile_script(script.text, variables=script.variables)
+        code = PythonCode(imports="CREATE FUNCTION" in script.text)
+        program = compile_script(script.text, variables=script.variables, code=code)
+        register(session, {function: PythonFunction(*python) for function, python in program.catalog.python.items()})
         types, by_spark = ColumnTypes(session), _TypesOfSpark(session)
         for node in [] if program.problems else program.operators:
             found = zip(node.emits().names, types.of(node), strict=True)
