@@ -15,6 +15,8 @@ import pytest
 
 from benchmarks.other_spark import installed
 from rowtime.runtime.session import derive
+from rowtime.sql.generate import to_spark
+from rowtime.sql.script import parse_expression
 from tests.docs.page_blocks import ROOT
 from tests.queries import evaluated
 from tests.queries.edges import edge_expressions
@@ -42,7 +44,41 @@ def test_this_spark_gives_the_values_of_its_release(spark: SparkSession) -> None
     assert all_evaluated(derive(spark), VALUES) == {text: by[mine] for text, by in VALUES.items()}
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind["shown"])
+def test_rowtime_has_the_meaning_of_the_newest_spark(spark: SparkSession) -> None:
+    ours = {text: by for kind in KINDS if "ours" in kind for text, by in kind["values"].items()}
+    written = {text: to_spark(parse_expression(text)) for text in ours}
+    values = all_evaluated(derive(spark), written.values())
+    assert {text: values[written[text]] for text in ours} == {text: by[release(NEWEST)] for text, by in ours.items()}
+
+
+@pytest.mark.parametrize("call", ["FLOOR(x)", "CEIL(x)"])
+def test_rounded_numbers_within_bigint_are_as_in_spark(spark: SparkSession, call: str) -> None:
+    """Also those next to its ends, and decimals beyond it."""
+    decimals = (
+        "9223372036854775807.5",
+        "9223372036854775806.5",
+        "-9223372036854775808.5",
+        "-9223372036854775807.5",
+        "1e30",
+    )
+    doubles = ("-9.223372036854775808E18D", "9.2233720368547748E18D", "DOUBLE('NaN')", "CAST(NULL AS DOUBLE)", "-2.5D")
+    values = [f"CAST('{text}' AS DECIMAL(38, 1))" for text in decimals]
+    values += [
+        *doubles,
+        "9223372036854775807",
+        "-9223372036854775807 - 1",
+        "FLOAT('2.5')",
+        "'2.5'",
+        "CAST(3 AS TINYINT)",
+    ]
+    text, session = to_spark(parse_expression(call)), derive(spark)
+    for value in values:
+        rows = session.sql(f"SELECT {value} AS x").selectExpr(f"{text} AS a", f"{call} AS b")
+        assert rows.schema["a"].dataType == rows.schema["b"].dataType, value
+        assert rows.collect()[0]["a"] == rows.collect()[0]["b"], value
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "ours" not in kind], ids=lambda kind: kind["shown"])
 def test_the_page_names_what_differs(kind: dict[str, Any]) -> None:
     page = PAGE.read_text(encoding="utf-8").partition("\n## 15. ")[2]
     assert f"| {kind['shown']} | {kind['since']} | {kind['before']} | {kind['after']} |" in page

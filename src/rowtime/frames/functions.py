@@ -113,7 +113,7 @@ def _absolute(node: exp.Expr, scope: Scope) -> Value:
 
 
 def _to_whole(name: str) -> Rule:
-    """Return the next whole number of a DOUBLE; beyond BIGINT, Spark gives its least or greatest."""
+    """Return the next whole number of a DOUBLE; it fails beyond BIGINT."""
 
     def rule(node: exp.Expr, scope: Scope) -> Value:
         of = scope.value(node.this)

@@ -22,7 +22,7 @@ from rowtime.operators.over.value_clocks import MARK
 from rowtime.operators.streams.stream import Stream
 from rowtime.plan.kept_options import lasting
 from rowtime.plan.pump_orders import Orders
-from rowtime.sql.generate import to_spark
+from rowtime.sql.generate import to_stored
 
 FORMAT: Final = 4
 Fields = Mapping[str, Any]
@@ -156,7 +156,7 @@ def stored(node: Operator, names: Names | None = None) -> StoredOperator:
     own = [f for f in fields(node) if f.name not in ("name", "inputs")]  # type: ignore[arg-type]
     own = [f for f in own if not any(getattr(node, f.name) is child for child in node.inputs)]
     inputs = tuple(called.get(child.name, child.name) for child in node.inputs)
-    return StoredOperator(node.kind, node.name, inputs, _object(node, own, lambda e: to_spark(_renamed(e, called))))
+    return StoredOperator(node.kind, node.name, inputs, _object(node, own, lambda e: to_stored(_renamed(e, called))))
 
 
 Spelled = Callable[[exp.Expr], str]

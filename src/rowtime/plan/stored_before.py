@@ -20,7 +20,7 @@ from rowtime.operators.over.value_clocks import MARK
 from rowtime.plan.kept_options import lasts
 from rowtime.plan.stored import FORMAT, Names, StoredOperator, StoredPlan, lasting_of
 from rowtime.sql.former import to_former
-from rowtime.sql.generate import to_spark
+from rowtime.sql.generate import to_stored
 
 _WIRED: Final = ("gate", "gates", "made", "event", "idle_after")
 """Fields that are not stored, but are in the text of an operator inside another's text."""
@@ -39,7 +39,7 @@ def read_plan(stored: Mapping[str, Any]) -> StoredPlan:
 class FormerPlan(StoredPlan):
     """A plan of format 2 or 3; ``spelled`` returns the spelling of expressions in its texts."""
 
-    spelled: Callable[[exp.Expr], str] = to_spark
+    spelled: Callable[[exp.Expr], str] = to_stored
 
     structured: ClassVar[bool] = False
 
@@ -51,7 +51,7 @@ class FormerPlan(StoredPlan):
             for name, text in stored["operators"].items()
         }
         retired = {name: _fields(text) for name, text in stored.get("retired", {}).items()}
-        spelled = to_spark if "spelling" in stored else to_former
+        spelled = to_stored if "spelling" in stored else to_former
         return cls(
             stored["sql"],
             operators,

@@ -22,6 +22,9 @@ ONE_UNIT = {
     "QUARTER": "INTERVAL '3' MONTH",
 }
 _DIALECT = Rowtime()
+_LEAST = "(-9223372036854775807L - 1L)"
+BEYOND_BIGINT = "beyond BIGINT"
+"""Why a rounded number fails."""
 FLOATING = (exp.DType.FLOAT, exp.DType.DOUBLE)
 
 
@@ -31,6 +34,11 @@ def to_spark(expression: exp.Expr) -> str:
     Raises ``Refused`` (R102) for nodes that the binder has to replace first.
     """
     return SparkText(dialect=_DIALECT, unsupported_level=ErrorLevel.IGNORE, comments=False).generate(expression)
+
+
+def to_stored(expression: exp.Expr) -> str:
+    """Return the Spark SQL text that names an expression in a plan: without what differs from release to release."""
+    return _StoredText(dialect=_DIALECT, unsupported_level=ErrorLevel.IGNORE, comments=False).generate(expression)
 
 
 def to_rowtime(node: exp.Expr) -> str:
@@ -71,12 +79,23 @@ class SparkText(RowtimeGenerator):
         computed only once.
         """
         unit = node.text("to").upper()
-        if not unit:
-            return self.ceil_floor(node)
         x = self.sql(node, "this")
+        if not unit:
+            text = self.ceil_floor(node)
+            return text if node.args.get("decimals") else self.in_range(text, x)
         if isinstance(node, exp.Floor):
             return f"date_trunc('{unit}', {x})"
         return f"(date_trunc('{unit}', ({x}) - INTERVAL '1' MICROSECOND) + {ONE_UNIT[unit]})"
+
+    def in_range(self, rounded: str, x: str) -> str:
+        """Let a rounded DOUBLE fail beyond BIGINT: before 4.3, Spark returns the greatest or least one.
+
+        A DECIMAL that is rounded to one of these is not beyond it.
+        """
+        above = f"{rounded} = 9223372036854775807L AND ({x}) >= 9223372036854775808"
+        below = f"({x}) < -9223372036854775808 AND ({x}) <= -9223372036854775809"
+        tests = f"({above}) OR ({rounded} = {_LEAST} AND {below})"
+        return f"CASE WHEN {tests} THEN raise_error('{BEYOND_BIGINT}') ELSE {rounded} END"
 
     def step_text(self, node: nodes.Step) -> str:
         """Write ``STEP(x BY n)``, for each kind of step the greatest multiple of n that is <= x."""
@@ -87,6 +106,14 @@ class SparkText(RowtimeGenerator):
         if _is_floating(node.this) or _is_floating(by):
             return _floating_step(x, n)
         return f"(({x}) - pmod({x}, {n}))"
+
+
+class _StoredText(SparkText):
+    """Writes the same, with Spark's own FLOOR and CEIL."""
+
+    def in_range(self, rounded: str, x: str) -> str:  # noqa: ARG002 - as above
+        """Return it as it is."""
+        return rounded
 
 
 def _time_step(x: str, by: exp.Expr) -> str:
