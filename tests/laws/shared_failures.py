@@ -32,12 +32,17 @@ EXPRESSIONS: Mapping[str, str] = {
     "quotient": "10 / {}n",
     "cast": "CAST({}t AS INT)",
     "overflow": "{}w + {}w",
+    "overflow with a literal": "{}w + 1",
     "index": "{}c[1]",
     "element": "element_at({}c, 2)",
     "date": "DATEDIFF(CAST({}y AS DATE), DATE '2024-01-01')",
     "digits": "{}d * 10",
     "raised": "IF({}n <> 0, {}n, CAST(raise_error('none') AS INT))",
     "asserted": "COALESCE(CAST(assert_true({}n <> 0) AS INT), {}n)",
+    "map": "map_values(map({}n, {}n, 0, 9))[0]",
+    "pattern": "CAST(split('1', IF({}n = 0, '(', 'z'))[0] AS INT)",
+    "step": "size(sequence(1, 3, IF({}n = 0, 0, 1)))",
+    "format": "CAST(format_string(IF({}n = 0, '%q', '%d'), {}n) AS INT)",
     "time": "dayofmonth(to_timestamp({}y, 'yyyy-MM-dd'))",
 }
 """By name, with a prefix for columns; the values of good rows are from 1 to 1000."""
@@ -166,6 +171,8 @@ PLACES = (
           f"CAST({{e}} AS INT) * INTERVAL '1' SECOND + CAST({{e}} AS INT) * INTERVAL '1' SECOND) {_SHOWN}"),
     Place("groups of events", "SELECT STREAM {e} AS x, SUM({e} + 1) AS y FROM e "
           f"GROUP BY TUMBLE(INTERVAL '1' SECOND), {{e}} {_SHOWN}"),
+    Place("sums of events", "SELECT STREAM k, SUM({e}) AS x, AVG({e}) AS y FROM e "
+          f"GROUP BY SNAPSHOT(), k {_SHOWN}"),
     Place("join of events", "SELECT STREAM e.id AS x, r.id AS y FROM e JOIN r ON e.id = r.id "
           f"AND {{f}} BETWEEN 0 AND {{r}} + 1 {_SHOWN}"),
     Place("check of the target", "CREATE STREAM o (id INT CHECK ({e} BETWEEN 0 AND 5000), "

@@ -83,7 +83,8 @@ def test_rows_that_fail_below_a_join_are_refused_however_they_are_read(
     small = play(derive(spark), transcript(clause.sql, made), [len(made) // 2, len(made)])
     files = derive(spark)  # Spark computes nothing of these rows before it has analysed the whole query
     files.conf.set("spark.sql.execution.arrow.localRelationThreshold", "0")
-    files.conf.set("spark.sql.optimizer.excludedRules", f"{OPTIMIZER}.ConvertToLocalRelation")
+    excluded = files.conf.get("spark.sql.optimizer.excludedRules")
+    files.conf.set("spark.sql.optimizer.excludedRules", f"{excluded},{OPTIMIZER}.ConvertToLocalRelation")
     monkeypatch.setattr("rowtime.operators.joins.join.LARGE", 0)
     large = play(files, transcript(clause.sql, made), [len(made)])
     assert refused_of(large) == refused_of(small) != []
@@ -115,6 +116,21 @@ def test_failing_groups_and_pairs_can_be_read_as_a_stream(spark: SparkSession) -
         (None, None, "10 DIV `b_n` > -99"),
         ("x", None, "10 DIV (`g_s` - 10)"),
     }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("out", [SHOWN, "EMIT CHANGES"])
+@pytest.mark.parametrize("window", ["SNAPSHOT()", "TUMBLE(INTERVAL '1' SECOND)"])
+def test_an_event_with_a_text_that_is_no_number_is_not_in_a_sum(spark: SparkSession, window: str, out: str) -> None:
+    sql = f"SELECT STREAM SUM(k) AS s, AVG(k) AS a FROM e GROUP BY {window} {out}"
+    made = [
+        ScriptItem(n, "e", "x", {"rowtime": ORIGIN, "n": n, "k": k, "since": ORIGIN, "until": ORIGIN + SECOND}, None)
+        for n, k in enumerate("2x4", 1)
+    ]
+    made += [ScriptItem(3 + n, stream, "x", None, END) for n, stream in enumerate(STREAMS, 1)]
+    found = play(derive(spark), transcript(sql, made), [len(made)])
+    assert [(row["s"], row["a"]) for row in rows_of(found)][-1:] == [(6.0, 3.0)]
+    assert [(row["n"], row["raw_record"]) for row in found.refused] == [(2, "AVG(`k`)")]
 
 
 @pytest.mark.slow

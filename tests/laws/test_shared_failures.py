@@ -22,7 +22,11 @@ NAMES = tuple(EXPRESSIONS)
 OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 ALWAYS = ("between", "where and select list")
 """The places of the default run."""
-CASES = [(place, NAMES[(3 * at + more) % len(NAMES)]) for at, place in enumerate(PLACES) for more in (0, 5)]
+ONCE = ("map", "pattern", "step", "format", "overflow with a literal")
+"""Expressions that are also tried in the select list."""
+CASES = [(place, name) for place in PLACES if place.name == "select list" for name in ONCE] + [
+    (place, NAMES[(3 * at + more) % len(NAMES)]) for at, place in enumerate(PLACES) for more in (0, 5)
+]
 CUTS: Sequence[Sequence[int]] = ([len(transcript("").items)], [len(STREAMS) * n for n in (3, 7, ROWS + 1)])
 """All at once, and so that bad rows that follow each other come in different ticks."""
 
@@ -41,8 +45,13 @@ def with_jobs(spark: SparkSession) -> SparkSession:
     """A session in which Spark generates code for each row; otherwise it computes few rows while it plans."""
     session = derive(spark)
     session.conf.set("spark.sql.execution.arrow.localRelationThreshold", "0")
-    session.conf.set("spark.sql.optimizer.excludedRules", f"{OPTIMIZER}.ConvertToLocalRelation")
+    excluded = session.conf.get("spark.sql.optimizer.excludedRules")
+    session.conf.set("spark.sql.optimizer.excludedRules", f"{excluded},{OPTIMIZER}.ConvertToLocalRelation")
     return session
+
+
+def marks_of(place: Place, name: str) -> list[pytest.MarkDecorator]:
+    return [] if place.name in ALWAYS or (place.name, name) == ("select list", "map") else [pytest.mark.slow]
 
 
 @contextmanager
@@ -62,10 +71,7 @@ def computed(*, by_spark: bool) -> Iterator[None]:
 @pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize(
     ("place", "name"),
-    [
-        pytest.param(place, name, id=f"{place.name}: {name}", marks=[] if place.name in ALWAYS else [pytest.mark.slow])
-        for place, name in CASES
-    ],
+    [pytest.param(place, name, id=f"{place.name}: {name}", marks=marks_of(place, name)) for place, name in CASES],
 )
 def test_the_same_rows_are_refused_everywhere_and_in_any_cut(spark: SparkSession, place: Place, name: str) -> None:
     session, sql = with_jobs(spark), query(place, EXPRESSIONS[name])
@@ -87,6 +93,8 @@ def test_the_same_rows_are_refused_everywhere_and_in_any_cut(spark: SparkSession
 def test_a_planted_fault_is_found(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark computes a part that stands twice outside of an attempt that is not in a branch."""
     monkeypatch.setattr(attempt, "_ALWAYS", "true")
+    session = with_jobs(spark)
+    session.conf.set("spark.sql.optimizer.excludedRules", f"{OPTIMIZER}.ConvertToLocalRelation")
     place = next(place for place in PLACES if place.name == "select list")
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
-        play(with_jobs(spark), transcript(query(place, EXPRESSIONS["division"])), CUTS[0])
+        play(session, transcript(query(place, EXPRESSIONS["division"])), CUTS[0])

@@ -89,9 +89,13 @@ class Groups(Operator):
         return self.needs or (PLACED if needs_places(self.aggregates) else UNORDERED,)
 
     def computed_first(self) -> Iterable[exp.Expr]:
-        """Return the expressions computed for each row: the keys, and the arguments of aggregates."""
+        """Return what is computed for each row: keys, arguments, and those of sums as the numbers that Spark adds."""
         yield from (key.expression for key in self.keys)
         yield from (part for item in self.aggregates for part in _arguments(item.expression))
+        for item in self.aggregates:
+            call = item.expression.this if isinstance(item.expression, exp.Filter) else item.expression
+            if isinstance(call, exp.Sum | exp.Avg):
+                yield from map(partial(_as_number, call), _values(item.expression))
 
     def same_keys(self) -> Pairs:
         """Return the keys of a group and of its rows, hidden or among the visible columns."""
@@ -144,12 +148,8 @@ class RowGroups(Groups):
         return columns_in(item.expression for item in (*self.keys, *self.aggregates))
 
     def row_expressions(self) -> Iterable[exp.Expr]:
-        """Return the keys, and the arguments of aggregates; those of sums also as the numbers that Spark adds."""
-        yield from self.computed_first()
-        for item in self.aggregates:
-            call = item.expression.this if isinstance(item.expression, exp.Filter) else item.expression
-            if isinstance(call, exp.Sum | exp.Avg):
-                yield from map(partial(_as_number, call), _values(item.expression))
+        """Return what is computed for each row."""
+        return self.computed_first()
 
     @cached_property
     def accumulators(self) -> Accumulators:

@@ -16,6 +16,7 @@ from rowtime.frames.local import is_local
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.calls_apart import apart
+from rowtime.operators.rows.guarded_maps import guarded
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def attempted(spark: SparkSession, expressions: Sequence[str]) -> Column:
     """
     from pyspark.sql.classic.column import Column  # noqa: PLC0415 - `check` does without Spark
 
-    inside = ", ".join(f"'c{n}', {text}" for n, text in enumerate(expressions))
+    inside = ", ".join(f"'c{n}', {guarded(text)}" for n, text in enumerate(expressions))
     jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way to a Spark expression
     parser = spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
     tried = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(parser.parseExpression(f"named_struct({inside})"))

@@ -24,19 +24,23 @@ from rowtime.sql.generate import to_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_OF_A_VALUE = re.compile(r"SQLSTATE: (?:22[0-9A-Z]{3}|54000|P0001)")
-"""A data exception, a list that is too long, or `raise_error` and `assert_true`.
-
-Not a key that a map has twice (23505): after such a row, Spark's function fails for every other one.
-"""
+_OF_A_VALUE = re.compile(
+    r"SQLSTATE: (?:22[0-9A-Z]{3}|23505|54000|P0001)"  # data, a key twice in a map, a list too long, `raise_error`
+    r"|INVALID_FORMAT\.|UNSUPPORTED_FEATURE\.AES_MODE|DATETIME_PATTERN_RECOGNITION|of MapData must have the same length"
+    r"|Illegal sequence boundaries|java\.util\.regex\.PatternSyntax|java\.util\.\w*Format\w*Exception"
+    r"|java\.lang\.Arithmetic|java\.lang\.IllegalArgument|java\.lang\.reflect\.InvocationTarget|UDFXPathUtil"
+)
+"""What Spark says of a value, with a state of SQL or as Java does: a text that is no pattern, a step of 0."""
 _NEVER_FAIL = (exp.Count, exp.Min, exp.Max, *ORDERED)
 
 
 def of_a_value(error: BaseException) -> bool:
     """Return True for an error of Spark that says that something cannot be computed for a value."""
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415 - no types; as below
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - `check` does without Spark
+    from pyspark.errors import IllegalArgumentException, PySparkException  # noqa: PLC0415 - `check` does without Spark
 
+    if isinstance(error, IllegalArgumentException):  # its message does not have Java's name
+        return True
     return isinstance(error, PySparkException | Py4JJavaError) and _OF_A_VALUE.search(str(error)) is not None
 
 

@@ -10,6 +10,7 @@ from rowtime.core.time_patterns import PatternFault, parts_of
 from rowtime.expr.facts import Fact, Kind
 from rowtime.expr.monotonicity import prove
 from rowtime.plan.bind.struct_fields import Fault
+from rowtime.plan.bind.text_formats import refused_texts
 
 _WRITE = ("DATE_FORMAT", "FROM_UNIXTIME")
 _WRITE_TIMES = ("TO_CHAR", "TO_VARCHAR")  # the pattern of a number is another one
@@ -21,7 +22,8 @@ _READ = (
 
 
 def refused_patterns(bound: exp.Expr, columns: Mapping[str, Fact]) -> Iterator[Fault]:
-    """Yield the literal patterns in an expression over these columns that Spark refuses."""
+    """Yield the literal patterns in an expression over these columns that Spark refuses, those of texts too."""
+    yield from refused_texts(bound)
     for call in bound.find_all(exp.Anonymous):
         name, (value, pattern, *_) = call.name.upper(), (*call.expressions, None, None)
         if not isinstance(pattern, exp.Literal) or not pattern.is_string:
