@@ -53,6 +53,7 @@ KEY = "__k"  # keys of groups, of orders and of joins
 AGGREGATE = "__a"  # aggregates of groups
 CUTTING = "__w"  # columns of the rows that cut events
 TRIED = "__try"  # values for which a failure gives NULL
+ENTRY = "__entry"  # the variable of a function over the entries of a map
 ARGUMENTS = "__arguments"  # arguments of a call, for which a failure gives NULL
 GROUP_NUMBER, FAILING_GROUP = "__group", "__bad"  # the number of a row's group; BOOLEAN: an aggregate fails for it
 CALLED, UNCALLED = "__called", "__uncalled"  # the result of the call; BOOLEAN: an argument failed, so no call was made

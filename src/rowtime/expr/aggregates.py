@@ -142,10 +142,11 @@ def _arguments(call: exp.Expr, condition: str) -> tuple[str, str]:
 
 
 def _count(call: exp.Count, condition: str) -> Decomposed:
-    tests = [condition] if condition else []
-    if not isinstance(call.this, exp.Star):
-        tests += [f"({to_spark(a)}) IS NOT NULL" for a in (call.this, *call.expressions) if a is not None]
+    counted = [] if isinstance(call.this, exp.Star) else [a for a in (call.this, *call.expressions) if a is not None]
+    tests = [f"({to_spark(argument)}) IS NOT NULL" for argument in counted]
     seed = f"CASE WHEN {' AND '.join(tests)} THEN 1L ELSE 0L END" if tests else "1L"
+    if condition:  # it stops where it is NULL, unlike AND
+        seed = f"CASE WHEN {condition} THEN {seed} ELSE 0L END"
     return Decomposed((Part(seed, "sum({0})"),), "{0}")
 
 

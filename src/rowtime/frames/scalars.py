@@ -29,6 +29,7 @@ from rowtime.frames.values import (
     wider,
 )  # fmt: skip
 from rowtime.frames.words import Untranslated, in_text, quoted
+from rowtime.sql.generate import BEYOND_BIGINT
 
 _UNITS: Final = {
     "MICROSECOND": 1, "MILLISECOND": 1000, "SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3600 * 10**6,
@@ -36,6 +37,11 @@ _UNITS: Final = {
 }  # fmt: skip
 _MONDAY: Final = 4 * 86400 * 10**6  # µs from 1970-01-01, a Thursday, to the Monday after it
 _CALENDAR: Final = ("MONTH", "QUARTER", "YEAR")
+_SAFE: Final = frozenset(
+    {exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Dot, exp.And, exp.Or, exp.Not}
+    | {exp.Is, exp.In, exp.Between, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.UnixMicros}
+)
+"""Nodes that never fail, for values that `comparable` accepts."""
 _POINT: Final = re.compile(r"-?\d+\.\d+")
 _INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?", re.ASCII)
 
@@ -225,11 +231,16 @@ def _negated(node: exp.Expr, scope: Scope) -> Value:
     return Value(f"({zero}- {of.sql})", of.type)
 
 
-def _joined(word: str) -> Rule:
-    def rule(node: exp.Expr, scope: Scope) -> Value:
-        return Value(f"({scope.boolean(node.this)} {word} {scope.boolean(node.expression)})", "boolean")
+def _and(node: exp.Expr, scope: Scope) -> Value:
+    parts = [*node.flatten()]
+    return _all([scope.boolean(part) for part in parts], parts)
 
-    return rule
+
+def _all(texts: Sequence[str], parts: Sequence[exp.Expr]) -> Value:
+    """Return whether all hold: DuckDB stops at NULL too, so one before a part that may fail comes again at the end."""
+    last = max((n for n, part in enumerate(parts) if not _SAFE.issuperset(map(type, part.walk()))), default=0)
+    first = [f"({text} OR ({text} IS NULL))" for text in texts[:last]]
+    return Value(f"({' AND '.join([*first, *texts[last:], *texts[:last]])})", "boolean")
 
 
 def _is(node: exp.Expr, scope: Scope) -> Value:
@@ -252,24 +263,26 @@ def _between(node: exp.Expr, scope: Scope) -> Value:
     parts = [scope.value(part) for part in (node.this, node.args["low"], node.args["high"])]
     low_of, low = comparable(parts[:2])
     high_of, high = comparable([parts[0], parts[2]])
-    return Value(f"({low_of.sql} >= {low.sql} AND {high_of.sql} <= {high.sql})", "boolean")
+    texts = [f"({low_of.sql} >= {low.sql})", f"({high_of.sql} <= {high.sql})"]
+    return _all(texts, [node.args["low"], node.args["high"]])
 
 
 def _case(node: exp.Expr, scope: Scope) -> Value:
     if node.this is not None:
         raise Untranslated("CASE with a value")
+    first = node.args["ifs"][0].args["true"]
+    if isinstance(first, exp.Anonymous) and [part.name for part in first.expressions] == [BEYOND_BIGINT]:
+        return scope.value(node.args["default"])  # which fails here
     tests = [scope.boolean(branch.this) for branch in node.args["ifs"]]
-    last = node.args.get("default") or exp.Null()
-    return _branches(tests, [branch.args["true"] for branch in node.args["ifs"]], last, scope)
+    return _branches(tests, [branch.args["true"] for branch in node.args["ifs"]], node.args.get("default"), scope)
 
 
 def _if(node: exp.Expr, scope: Scope) -> Value:
-    last = node.args.get("false") or exp.Null()
-    return _branches([scope.boolean(node.this)], [node.args["true"]], last, scope)
+    return _branches([scope.boolean(node.this)], [node.args["true"]], node.args.get("false"), scope)
 
 
-def _branches(tests: Sequence[str], results: Sequence[exp.Expr], last: exp.Expr, scope: Scope) -> Value:
-    values, kind = together([scope.value(result) for result in (*results, last)])
+def _branches(tests: Sequence[str], results: Sequence[exp.Expr], last: exp.Expr | None, scope: Scope) -> Value:
+    values, kind = together([scope.value(result) for result in (*results, last or exp.Null())])
     whens = " ".join(f"WHEN {test} THEN {of.sql}" for test, of in zip(tests, values, strict=False))
     return Value(f"CASE {whens} ELSE {values[-1].sql} END", kind)
 
@@ -357,8 +370,8 @@ SCALARS: Final[Mapping[type | str, Rule]] = {
     exp.GT: _compared(">"),
     exp.GTE: _compared(">="),
     exp.NullSafeEQ: _compared("IS NOT DISTINCT FROM"),
-    exp.And: _joined("AND"),
-    exp.Or: _joined("OR"),
+    exp.And: _and,
+    exp.Or: lambda node, scope: Value(f"({scope.boolean(node.this)} OR {scope.boolean(node.expression)})", "boolean"),
     exp.Not: lambda node, scope: Value(f"(NOT {scope.boolean(node.this)})", "boolean"),
     exp.Is: _is,
     exp.In: _in,

@@ -146,7 +146,14 @@ def _series(node: exp.Expr, scope: Scope) -> Value:
 def tested(text: str, scope: Scope) -> str:
     """Translate a condition."""
     pattern, numbers = _pattern(text)
-    return _with(scope.remembered(("test", pattern), lambda: scope.boolean(parsed(pattern))), numbers)
+    return _with(scope.remembered(("test", pattern), lambda: _tested(parsed(pattern), scope)), numbers)
+
+
+def _tested(node: exp.Expr, scope: Scope) -> str:
+    """Translate a condition whose parts may be tested in any order (`operators.rows.conditions.whole` has none)."""
+    if isinstance(node.unnest(), exp.And):
+        return f"({' AND '.join(_tested(part, scope) for part in node.unnest().flatten())})"
+    return scope.boolean(node)
 
 
 def _pattern(text: str) -> tuple[str, list[str]]:

@@ -39,11 +39,13 @@ _WORD = re.compile(r"\w+")
 class Chain:
     """The combined expressions of a chain of Selects over the rows of ``base``: conditions in order, columns by name.
 
+    The parts that AND joins of the condition of one Select are together.
+
     ``columns`` is ``None`` if they are those of the base.
     """
 
     base: Delta
-    conditions: tuple[exp.Expr, ...] = ()
+    conditions: tuple[tuple[exp.Expr, ...], ...] = ()
     columns: Mapping[str, exp.Expr] | None = None
 
     def over(self, node: exp.Expr) -> exp.Expr:
@@ -85,7 +87,7 @@ class CloseLook:
             return node.step(tick, deltas)
         below = node.inputs[0]
         chain = self._chains.get(below.name, Chain(deltas[0]))
-        chain = replace(chain, conditions=(*chain.conditions, *map(chain.over, node.filters())))
+        chain = replace(chain, conditions=(*chain.conditions, tuple(map(chain.over, node.filters()))))
         rows = self._tried(tick, node, chain, below, [chain.over(demand) for demand in demands])
         return node.step(tick, [deltas[0] if rows is None else rows, *deltas[1:]])
 
@@ -97,7 +99,7 @@ class CloseLook:
     def _projected(self, tick: RunningTick, node: Operator, projection: Mapping[str, exp.Expr], delta: Delta) -> Delta:
         below = self._chains.get(node.inputs[0].name, Chain(delta))
         columns = {name: below.over(value) for name, value in projection.items()}
-        chain = Chain(below.base, (*below.conditions, *map(below.over, node.filters())), columns)
+        chain = Chain(below.base, (*below.conditions, tuple(map(below.over, node.filters()))), columns)
         readers = self._readers[node.name]
         if self._defers and readers and all(reader.fuses for reader in readers):
             self._chains[node.name] = chain
@@ -116,13 +118,13 @@ class CloseLook:
         rows, emitted = chain.base.rows, shape.emits()
         assert rows is not None
         values = chain.columns or {name: col(name) for name in emitted.names}
-        expressions = (*chain.conditions, *values.values(), *demands)
+        expressions = (*(test for tests in chain.conditions for test in tests), *values.values(), *demands)
         plain = all(isinstance(expression.unnest(), exp.Column) for expression in expressions)
         if plain and node.inputs[0].name not in self._chains:
             return None
         attempts = judged(
             rows,
-            [_texts(expression) for expression in chain.conditions],
+            [[*map(_texts, tests)] for tests in chain.conditions],
             {name: to_spark(expression) for name, expression in values.items()},
             [_texts(expression) for expression in demands],
             [name for name in emitted.internals if name not in values],

@@ -38,6 +38,8 @@ _CONF: Mapping[str, str] = {
     "spark.sql.optimizer.excludedRules": ",".join(
         f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in _UNSAFE
     ),
+    # Otherwise Spark computes what stands twice behind an AND or OR before it, also for rows that stop there.
+    "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
     # A tick is small and its plans are known: adaptive execution costs more than it saves.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -161,7 +161,7 @@ class AntiJoin(OfEvents):
             return F.expr(self.covering)
         if tick.trying:
             return F.expr(self.covering) & holds(tick.spark, [(to_spark(part), "") for part in conjuncts(self.on)])
-        return F.expr(f"{self.covering} AND ({to_spark(self.on)})")
+        return F.expr(" AND ".join([self.covering, *self._on_parts]))
 
     def _forget(self, kept: Sequence[WeightedLog], bound: int) -> None:
         kept[0].forget(bound, self._identity(0))

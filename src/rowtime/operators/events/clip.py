@@ -22,7 +22,7 @@ from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.contract.texts import passed
 from rowtime.operators.events.anti_join import SpeculativeAntiJoin
-from rowtime.operators.rows.conditions import holds
+from rowtime.operators.rows.conditions import holds, whole
 from rowtime.operators.rows.lifetimes import (
     ALWAYS,
     BEGINS,
@@ -164,7 +164,7 @@ class Clip(Binary):
         starts = netted(cuts.drop(DUE).where(f"__rs < {passed(bound, '__rs')}"), [*self._cutting, "__rs"]).drop(WEIGHT)
         same = [f"{quoted(name)} <=> {to}" for (name, _), to in zip(self.keys, self._cutting, strict=False)]
         if self.where is not None and not tick.trying:
-            same.append(f"({to_spark(self.where)})")
+            same.append(whole(to_spark(self.where)))
         cutting = F.expr(" AND ".join([*same, "__rs > __ls", "__rs < __le"]))
         if self.where is not None and tick.trying:
             cutting &= holds(tick.spark, [(to_spark(part), "") for part in conjuncts(self.where)])

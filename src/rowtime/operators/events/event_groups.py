@@ -16,6 +16,7 @@ from rowtime.expr.aggregates import ordered_text
 from rowtime.operators.contract import DataFrame, Link, Operator, Shape, Unary, quoted
 from rowtime.operators.groups.grouping import Groups
 from rowtime.operators.rows.collations import grouped, has_collation
+from rowtime.operators.rows.conditions import whole
 from rowtime.operators.rows.lifetimes import TOUCHES, derived
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
@@ -48,7 +49,7 @@ class EventGroups(Groups, Unary):
 
     def selected(self, groups: DataFrame, times: Sequence[str]) -> DataFrame:
         """Return the select list over groups that satisfy HAVING, with columns for their times."""
-        passing = groups if self.having is None else groups.where(to_spark(self.having))
+        passing = groups if self.having is None else groups.where(whole(to_spark(self.having)))
         return passing.selectExpr(*(item.sql for item in self.items), *times)
 
     @property

@@ -65,9 +65,9 @@ class EventTableJoin(TableJoin):
 
     def _tried(self, tick: Tick, rows: DataFrame, table: DataFrame) -> DataFrame:
         """Return the events to emit; pairs whose condition cannot be computed are refused, each once."""
-        equal, others = sorted_out(self.on, self._types(tick))
+        equal, others = sorted_out(self.on, self._left, self._types(tick))
         met = F.expr(" AND ".join(["true", *equal]))
         pairs = rows.join(table, met, "inner")
-        refuse_events(tick, self, judged(pairs, others, {}, [], pairs.columns), numbered=self.numbered)
+        refuse_events(tick, self, judged(pairs, [others], {}, [], pairs.columns), numbered=self.numbered)
         how = self.alone or ("left" if self.outer else "inner")
         return rows.join(table, met & holds(rows.sparkSession, others), how)

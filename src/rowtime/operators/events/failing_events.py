@@ -133,7 +133,7 @@ def tried(node: EventGroups, groups: DataFrame, beyond: Sequence[NamedSql]) -> D
     demands = [(to_spark(item.expression), query_text(node, item.expression)) for item in node.items]
     tests = [(to_spark(part), query_text(node, part)) for part in conjuncts(node.having)]
     ours = [name for name in groups.columns if name.startswith("__")]
-    return judged(groups, tests, values, demands, ours, beyond)
+    return judged(groups, [tests], values, demands, ours, beyond)
 
 
 def refused(tick: Tick, node: EventGroups, attempts: DataFrame, times: Sequence[str]) -> DataFrame:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import ClassVar
 
 import pyarrow as pa
@@ -42,7 +42,7 @@ from rowtime.operators.events.lifetime_pairs import Emitted, LifetimePairs, peek
 from rowtime.operators.joins.join_rows import beside
 from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.collected import collected
-from rowtime.operators.rows.conditions import sorted_out
+from rowtime.operators.rows.conditions import met, sorted_out
 from rowtime.operators.rows.lifetimes import (
     BEGINS,
     OVERLAPS,
@@ -55,7 +55,7 @@ from rowtime.operators.rows.lifetimes import (
     netted,
 )
 from rowtime.operators.rows.select import Select
-from rowtime.sql.generate import quoted, to_spark
+from rowtime.sql.generate import quoted
 
 SIDES = ("left", "right")  # names of the state of each side
 
@@ -73,6 +73,13 @@ class OfEvents(Binary):
     def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
         """Return the joined columns: the condition is over them."""
         return [self.typed(rows)]
+
+    @cached_property
+    def _on_parts(self) -> list[str]:
+        """Return the parts of its condition, as Spark SQL."""
+        columns = ({c.name: c for c in child.emits().columns} for child in self.inputs)
+        kinds = {new: of[old].known.kind for n, of in enumerate(columns) for old, new in self._renamed(n)}
+        return met(self.on, self.names[0], kinds)
 
     def _renamed(self, n: int) -> list[tuple[str, str]]:
         return list(zip(self.inputs[n].emits().names, self.names[n], strict=True))
@@ -279,12 +286,12 @@ class LifetimeJoin(OfEvents):
         times = derived_columns("greatest(__ls, __rs)", "least(__le, __re)", "__ld * __rd", *change)
         if tick.trying:
             types = [kind for node in self.inputs for kind in tick.types(node)]
-            equal, others = sorted_out(self.on, dict(zip((n for side in self.names for n in side), types, strict=True)))
+            kinds = dict(zip((n for side in self.names for n in side), types, strict=True))
+            equal, others = sorted_out(self.on, self.names[0], kinds)
             rows = left.join(right, F.expr(" AND ".join([f"({together})", *equal])), "inner")
-            attempts = judged(rows, others, {}, [], rows.columns)
+            attempts = judged(rows, [others], {}, [], rows.columns)
             return refuse_events(tick, self, attempts.selectExpr(*names, *times, BROKEN))
-        condition = f"({to_spark(self.on)}) AND {together}" if self.on is not None else together
-        return joined(left, right, condition, "inner").selectExpr(*names, *times)
+        return joined(left, right, " AND ".join([*self._on_parts, together]), "inner").selectExpr(*names, *times)
 
 
 def side_of(

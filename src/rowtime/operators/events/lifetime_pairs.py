@@ -26,9 +26,9 @@ from rowtime.operators.contract.state import Route, Segment
 from rowtime.operators.events.emit_tables import UTC, in_micros, in_utc
 from rowtime.operators.events.failing_events import refuse_events
 from rowtime.operators.over.over_rows import gathered
-from rowtime.operators.rows.attempt import judged
+from rowtime.operators.rows.attempt import NamedSql, judged
+from rowtime.operators.rows.conditions import sorted_out, whole
 from rowtime.operators.rows.lifetimes import derived_columns
-from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,8 +60,8 @@ class LifetimePairs:
     types: tuple[Sequence[str], Sequence[str]]
 
     @cached_property
-    def _split(self) -> tuple[list[tuple[str, str]], list[exp.Expr]]:
-        """Return the columns that must be equal, left and right, and the rest of the condition."""
+    def _split(self) -> tuple[list[tuple[str, str]], list[NamedSql]]:
+        """Return the columns that must be equal, left and right, and the rest of the condition, as it is tested."""
         places = [dict(zip(*side, strict=True)) for side in zip(self.node.names, self.types, strict=True)]
         equal, others = [], []
         for part in conjuncts(self.node.on):
@@ -73,7 +73,9 @@ class LifetimePairs:
                 equal.append((left, right))
             else:
                 others.append(part)
-        return equal, others
+        types = {name: kind for place in places for name, kind in place.items()}
+        same, rest = sorted_out(exp.and_(*others) if others else None, self.node.names[0], types)
+        return equal, [*((text, text) for text in same), *rest]
 
     def fit(self, counts: Sequence[int]) -> bool:
         """Return True if the driver can hold so many rows of both sides."""
@@ -142,10 +144,9 @@ class LifetimePairs:
         )
         rows = reduce(lambda one, other: one.unionByName(other), frames)
         if others and tick.trying:
-            conditions = [(to_spark(part), to_rowtime(part)) for part in others]
-            rows = refuse_events(tick, self.node, judged(rows, conditions, {}, [], rows.columns))
-        for condition in () if tick.trying else others:
-            rows = rows.where(to_spark(condition))
+            rows = refuse_events(tick, self.node, judged(rows, [others], {}, [], rows.columns))
+        if others and not tick.trying:
+            rows = rows.where(whole(" AND ".join(f"({text})" for text, _ in others)))
         peek = None if others else Peek(lambda _: None, partial(_columns, tables))
         return Emitted(rows, sum(table.num_rows for table in tables), tuple(final), peek)
 

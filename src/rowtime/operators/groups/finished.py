@@ -110,7 +110,7 @@ class Finished:
         beyond = self.node.accumulators.beyond(groups)
         broken = [(f"{DONE} AND {condition}", in_words(call)) for condition, call in beyond]
         time = next(iter(self._needed.values())).time
-        attempts = judged(groups, tests, {**values, ROWTIME: when}, demands, kept, broken)
+        attempts = judged(groups, [tests], {**values, ROWTIME: when}, demands, kept, broken)
         others = [name for name in taken if name not in (ROWTIME, WRITER, POSITION)]
         route = f"CASE WHEN NOT {DONE} THEN {KEPT} WHEN {BROKEN} IS NULL THEN {COMPLETE} ELSE {FAILED} END"
         at = f"coalesce({ROWTIME}, timestamp_micros(least({time}, 253402300799999999L)))"

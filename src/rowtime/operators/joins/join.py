@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cached_property, reduce
+from functools import reduce
 from typing import ClassVar
 
 from sqlglot import exp
@@ -36,7 +36,6 @@ from rowtime.operators.joins.of_rows import OfRows, Side
 from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.conditions import holds, sorted_out
 from rowtime.operators.rows.lifetimes import instant
-from rowtime.sql.generate import to_spark
 
 EVER = MAX_MICROS - MIN_MICROS + 1
 """µs: more than the distance of any two rowtimes, if nothing limits a join (WITH UNBOUNDED STATE)."""
@@ -334,20 +333,17 @@ class Join(OfRows):
             edges = ", ".join(_bucket(f"({theirs} - {edge}L)", width) for edge in (farthest, nearest))
             others = others.selectExpr("*", f"explode(array_distinct(array({edges}))) AS __c")
             tests.append("__b = __c")
-        if self.on is not None and not tick.trying:
-            tests.append(self._on_text)
+        if not tick.trying:
+            tests += self._on_parts
         if not self._tries(tick):
             return joined(rows, others, " AND ".join(tests), how)
-        equal, others_of = sorted_out(self.on, dict(zip(self.emits().names, tick.types(self), strict=True)))
+        types = dict(zip(self.emits().names, tick.types(self), strict=True))
+        equal, others_of = sorted_out(self.on, self._left, types)
         met = F.expr(" AND ".join([*tests, *equal]))
         if how == "inner":
             pairs = rows.join(others, met, how)
-            return judged(pairs, others_of, {}, [], pairs.columns)
+            return judged(pairs, [others_of], {}, [], pairs.columns)
         return rows.join(others, met & holds(rows.sparkSession, others_of), how)
-
-    @cached_property
-    def _on_text(self) -> str:
-        return f"({to_spark(self.on)})" if self.on is not None else "true"
 
     def _output(self, tick: Tick, rows: DataFrame, given: Sequence[int]) -> DataFrame:
         """Return the output columns; those of a missing side are NULL."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from sqlglot import exp
@@ -12,6 +13,7 @@ from rowtime.core.fields import Micros
 from rowtime.expr.conditions import columns_in
 from rowtime.operators.contract import DataFrame, Derivation, Operator
 from rowtime.operators.joins.join_rows import beside
+from rowtime.operators.rows.conditions import met
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,19 @@ class OfRows(Operator):
         olds = [old for old, new in self.sides[n].columns if new == column]
         others = (new for number, side in enumerate(self.sides) if number != n for _, new in side.columns)
         return Derivation(olds) if olds or column in others else super().made_from(n, column)
+
+    @cached_property
+    def _on_parts(self) -> list[str]:
+        """Return the parts of its condition, as Spark SQL."""
+        columns = ({c.name: c for c in child.emits().columns} for child in self.inputs)
+        sides = zip(columns, self.sides, strict=True)
+        kinds = {new: of[old].known.kind for of, side in sides for old, new in side.columns if old in of}
+        return met(self.on, self._left, kinds)
+
+    @cached_property
+    def _left(self) -> frozenset[str]:
+        """Return the names of the left side's columns."""
+        return frozenset((*(name for _, name in self.sides[0].columns), *self.sides[0].rowtimes))
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """Return the columns of each input, under their new names, side by side."""

@@ -37,7 +37,6 @@ from rowtime.operators.contract.requirement import RELEASED, UNORDERED, Requirem
 from rowtime.operators.joins.of_rows import OfRows, Side
 from rowtime.operators.rows.attempt import all_computed, judged
 from rowtime.operators.rows.conditions import holds, sorted_out
-from rowtime.sql.generate import to_spark
 
 BROADCAST = 1_000_000  # rows of a table that every task gets as a whole
 SMALL = 200_000  # rows
@@ -158,7 +157,7 @@ class TableJoin(OfRows):
 
     @property
     def _met(self) -> str:
-        return " AND ".join([*([f"({to_spark(self.on)})"] if self.on is not None else []), *self._valid]) or "true"
+        return " AND ".join([*self._on_parts, *self._valid]) or "true"
 
     @property
     def _valid(self) -> list[str]:
@@ -175,10 +174,10 @@ class TableJoin(OfRows):
 
     def _tried(self, tick: Tick, rows: DataFrame, right: DataFrame) -> DataFrame:
         """Return the rows to emit; pairs whose condition cannot be computed are refused."""
-        equal, others = sorted_out(self.on, self._types(tick))
+        equal, others = sorted_out(self.on, self._left, self._types(tick))
         met = F.expr(" AND ".join(["true", *equal, *self._valid]))
         pairs = rows.join(right, met, "inner")
-        tick.refuse_computed(self, judged(pairs, others, {}, [], pairs.columns), BROKEN, None)
+        tick.refuse_computed(self, judged(pairs, [others], {}, [], pairs.columns), BROKEN, None)
         how = self.alone or ("left" if self.outer else "inner")
         return rows.join(right, met & holds(rows.sparkSession, others), how)
 

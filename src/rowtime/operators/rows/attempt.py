@@ -15,9 +15,10 @@ from rowtime.core.columns import BROKEN, TRIED
 from rowtime.frames.local import is_local
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract import quoted
-from rowtime.operators.rows.calls_apart import apart
+from rowtime.operators.rows.calls_apart import apart, calls_python
 from rowtime.operators.rows.guarded_maps import guarded
 from rowtime.sql.generate import literal
+from rowtime.sql.script import parse_expression
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -60,9 +61,9 @@ def all_computed(rows: DataFrame, expressions: Iterable[str]) -> DataFrame:
     return rows.where(f"xxhash64({hashes}) >= {-(2**63 - 1)}L - 1L OR rand() < 0") if hashes else rows
 
 
-def judged(  # noqa: PLR0913 - the tests and values of rows
+def judged(  # noqa: PLR0913 - the conditions and values of rows
     rows: DataFrame,
-    tests: Sequence[NamedSql],
+    stages: Sequence[Sequence[NamedSql]],
     values: Mapping[str, str],
     demands: Iterable[NamedSql],
     kept: Collection[str],
@@ -70,10 +71,12 @@ def judged(  # noqa: PLR0913 - the tests and values of rows
 ) -> DataFrame:
     """Return the rows that no test excludes, with ``values`` by name and ``kept`` columns; `BROKEN`: the row's failure.
 
-    A test that can be computed and is not true excludes a row, whatever the others are. So which rows fail depends on
-    their values, and not on the order in which Spark tests them. Of the others a row fails if a test or one of the
-    ``demands`` cannot be computed, or if one of the conditions ``broken`` holds. A value that fails is NULL.
+    ``stages``: conditions that filter one after the other, each as the tests that AND joins. They stop from left to
+    right: the first one that is false excludes a row; it fails if one before that cannot be computed. NULL excludes it
+    at the end of the stage, or before a Python function, which is called for no such row. Of the rest a row fails if
+    one of the ``demands`` cannot be computed, or if one of the conditions ``broken`` holds. A value that fails is NULL.
     """
+    tests = [test for stage in stages for test in stage]
     demands = list(demands)
     texts = dict.fromkeys([*(text for text, _ in tests), *values.values(), *(text for text, _ in demands)])
     names = {t: f"{TRIED}{n}" for n, t in enumerate(text for text in texts if not _PLAIN.fullmatch(text))}
@@ -81,17 +84,28 @@ def judged(  # noqa: PLR0913 - the tests and values of rows
     cases = [f"WHEN {condition} THEN {literal(name)}" for condition, name in broken]
     required = dict([*tests, *demands])
     cases += [f"WHEN {names[text]} IS NULL THEN {literal(name)}" for text, name in required.items() if text in names]
-    left_out = [
-        f"({names[text]} IS NOT NULL AND NOT coalesce({values_of[text]}, false))"
-        if text in names
-        else f"NOT coalesce({text}, false)"
-        for text, _ in tests
-    ]
     columns = [f"{values_of[text]} AS {quoted(name)}" for name, text in values.items()]
     rows, called = apart(rows, names, attempted)
     spark = rows.sparkSession
     attempts = rows.withColumns({name: attempted(spark, [called.get(text, text)]) for text, name in names.items()})
-    if left_out:
-        attempts = attempts.where(f"NOT ({' OR '.join(left_out)})")
+    if tests:
+        parts = [[text for text, _ in stage] for stage in stages]
+        attempts = attempts.where(f"NOT ({_excluded(spark, parts, names, values_of)})")
     first_failed = f"CASE {' '.join(cases)} END" if cases else "CAST(NULL AS STRING)"
     return attempts.selectExpr(*columns, *map(quoted, kept), f"{first_failed} AS {BROKEN}")
+
+
+def _excluded(
+    spark: SparkSession, stages: Sequence[Sequence[str]], names: Mapping[str, str], values_of: Mapping[str, str]
+) -> str:
+    """Return the condition that one of the tests excludes a row."""
+    branches: list[str] = []
+    for stage in stages:
+        hold = [f"NOT coalesce({values_of[text]}, false)" for text in stage]
+        for n, text in enumerate(stage):
+            if n and "(" in text and calls_python(spark, parse_expression(text)):
+                branches.append(f"WHEN {' OR '.join(hold[:n])} THEN true")
+            branches += [f"WHEN {names[text]} IS NULL THEN false"] if text in names else []
+            branches.append(f"WHEN NOT {values_of[text]} THEN true")
+        branches += [f"WHEN {' OR '.join(hold)} THEN true"] if hold else []
+    return f"CASE {' '.join(branches)} ELSE false END"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from rowtime.core.columns import ARGUMENTS, CALLED, UNCALLED
-from rowtime.sql.generate import to_spark
+from rowtime.sql.generate import to_stored
 from rowtime.sql.script import parse_expression
 
 if TYPE_CHECKING:
@@ -40,6 +40,12 @@ def names_of(listed: Any) -> list[str]:
     return [name.rpartition(".")[2] for name in text.replace("`", "").lower().split(_LINE)]
 
 
+def calls_python(spark: SparkSession, tree: exp.Expr) -> bool:
+    """Return True if an expression calls a function that is not one of Spark's."""
+    names = [call.name.lower() for call in tree.find_all(exp.Anonymous)]
+    return bool(names) and not spark_functions(spark).issuperset(names)
+
+
 def apart(rows: DataFrame, texts: Iterable[str], attempted: Attempted) -> tuple[DataFrame, dict[str, str]]:
     """Return the rows with a column per call of a user's function that computes its arguments, and texts over these.
 
@@ -56,17 +62,17 @@ def apart(rows: DataFrame, texts: Iterable[str], attempted: Attempted) -> tuple[
             plain = all(isinstance(value, exp.Column | exp.Literal) for value in call.expressions)
             if plain or call.find_ancestor(exp.Lambda):  # a lambda cannot contain a Python function
                 continue
-            if (spelled := to_spark(call)) not in columns:
+            if (spelled := to_stored(call)) not in columns:
                 rows, columns[spelled] = _computed(rows, call, len(columns), attempted)
             call.replace(columns[spelled].copy())
-            rewritten[text] = to_spark(root.this)
+            rewritten[text] = to_stored(root.this)
     return rows, rewritten
 
 
 def _computed(rows: DataFrame, call: exp.Anonymous, number: int, attempted: Attempted) -> tuple[DataFrame, exp.Expr]:
     """Return the rows with the value of a call, and its replacement, which fails if an argument does."""
     tried, value, fails = f"{ARGUMENTS}{number}", f"{CALLED}{number}", f"{UNCALLED}{number}"
-    given = rows.withColumn(tried, attempted(rows.sparkSession, [to_spark(argument) for argument in call.expressions]))
+    given = rows.withColumn(tried, attempted(rows.sparkSession, [to_stored(argument) for argument in call.expressions]))
     text = f"{call.name}({', '.join(f'{tried}.c{n}' for n in range(len(call.expressions)))})"
     kind = given.selectExpr(text).schema.fields[0].dataType.simpleString()
     good = given.where(f"{tried} IS NOT NULL").selectExpr("*", f"{text} AS {value}", f"false AS {fails}")

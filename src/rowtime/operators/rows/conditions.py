@@ -1,33 +1,95 @@
-"""Join conditions that may fail: which of their parts cannot fail, and whether the others hold for a pair.
+"""Conditions that may fail: their parts stop from left to right, whatever an optimizer would test first.
 
-A pair matches if every part is true. If no part is false and one cannot be computed, the pair is refused, and counts as
-no match. So the result depends on the pair alone, whatever Spark tests first.
+Spark and DuckDB split a condition at AND: they test a part where its columns are, filter by what must not be NULL, and
+drop a row before a part on the left is computed. So a condition that may fail is one expression, which they do not
+split. NULL does not stop AND: what stands behind it may be false, and it may fail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from rowtime.expr.conditions import conjuncts
+from rowtime.expr.conditions import columns_in, conjuncts, never_fails
+from rowtime.expr.facts import Kind
+from rowtime.frames.local import is_local
+from rowtime.operators.contract import Column as Named
 from rowtime.operators.contract import functions as F
 from rowtime.operators.rows.attempt import NamedSql, attempted
+from rowtime.operators.rows.calls_apart import calls_python
 from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
-def sorted_out(on: exp.Expr | None, types: Mapping[str, str]) -> tuple[list[str], list[NamedSql]]:
-    """Return the equalities of two columns of one of ``types``, which cannot fail, and the other parts."""
-    equal: list[exp.Expr] = []
-    others: list[exp.Expr] = []
-    for part in conjuncts(on):
-        (equal if _compares(part, types) else others).append(part)
-    return [f"({to_spark(part)})" for part in equal], [(to_spark(part), to_rowtime(part)) for part in others]
+def whole(text: str) -> str:
+    """Return a condition, in Spark SQL, that no optimizer splits; it is never NULL."""
+    return f"CASE WHEN {text} THEN true ELSE false END"
+
+
+def kinds_of(columns: Iterable[Named]) -> dict[str, Kind]:
+    """Return the kinds of columns by name."""
+    return {column.name: column.known.kind for column in columns}
+
+
+def passing(
+    rows: DataFrame, condition: exp.Expr | None, kinds: Mapping[str, Kind], *, later: bool = False
+) -> DataFrame:
+    """Return the rows that satisfy a condition; ``later``: Spark may compute it before values below that may fail."""
+    if condition is None:
+        return rows
+    text = to_spark(condition)
+    if not later and never_fails(condition, kinds):
+        return rows.where(text)
+    if is_local(rows) and rows.can(whole(text)):
+        return rows.where(whole(text))
+    parts = conjuncts(condition)
+    calls = [n for n, part in enumerate(parts) if calls_python(rows.sparkSession, part)]
+    for some in (parts[: calls[0]], parts[calls[0] :]) if calls else (parts,):  # it is not called for other rows
+        rows = rows.where(whole(" AND ".join(f"({to_spark(part)})" for part in some))) if some else rows
+    return rows
+
+
+def met(on: exp.Expr | None, left: Collection[str], kinds: Mapping[str, Kind]) -> list[str]:
+    """Return the parts of a join condition in Spark SQL: the equalities, which find the pairs, and the rest as one."""
+    if on is None:
+        return []
+    if never_fails(on, kinds):
+        return [f"({to_spark(on)})"]
+    parts = conjuncts(on)
+    pairing = [part for part in parts if _pairs(part, left)]
+    others = [f"({to_spark(part)})" for part in parts if not _pairs(part, left)]
+    return [*(f"({to_spark(part)})" for part in pairing), *([whole(" AND ".join(others))] if others else [])]
+
+
+def sorted_out(
+    on: exp.Expr | None, left: Collection[str], types: Mapping[str, str]
+) -> tuple[list[str], list[NamedSql]]:
+    """Return the equalities of two columns of one of ``types``, which cannot fail, and the other parts.
+
+    Of these, other equalities between the sides come first; where one is NULL, there is no pair. ``left``: the columns
+    of the left side.
+    """
+    parts = conjuncts(on)
+    equal = [part for part in parts if _compares(part, types)]
+    pairing = [part for part in parts if part not in equal and _pairs(part, left)]
+    others = [part for part in parts if part not in equal and part not in pairing]
+    first = [(f"coalesce({to_spark(part)}, false)", to_rowtime(part)) for part in pairing]
+    return [f"({to_spark(part)})" for part in equal], first + [(to_spark(p), to_rowtime(p)) for p in others]
+
+
+def _pairs(part: exp.Expr, left: Collection[str]) -> bool:
+    """Return True for an equality between an expression over one side and one over the other."""
+    if not isinstance(part, exp.EQ | exp.NullSafeEQ):
+        return False
+    sides = [columns_in([side]) for side in (part.this, part.expression)]
+    return all(sides) and {frozenset(name in left for name in side) for side in sides} == {
+        frozenset([True]), frozenset([False])
+    }  # fmt: skip
 
 
 def _compares(part: exp.Expr, types: Mapping[str, str]) -> bool:

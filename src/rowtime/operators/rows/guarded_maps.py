@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from rowtime.core.columns import ENTRY
 from rowtime.sql.generate import to_stored
 from rowtime.sql.script import parse_expression
 
 _BUILDS = re.compile(
     r"map(?:_from_arrays|_from_entries|_concat)?\s*\(|transform_keys\s*\(|str_to_map\s*\(", re.IGNORECASE
 )
-_ENTRY = "__entry"
 
 
 def guarded(text: str) -> str:
@@ -28,7 +28,7 @@ def guarded(text: str) -> str:
         name = call.name.lower()
         keys = _keys(name, [to_stored(given) for given in call.expressions], call)
         if keys and not (name == "map" and isinstance(call.parent, exp.Bracket)):  # Spark only compares the keys
-            good = f"size(array_distinct({keys})) = size({keys}) AND NOT exists({keys}, {_ENTRY} -> {_ENTRY} IS NULL)"
+            good = f"size(array_distinct({keys})) = size({keys}) AND NOT exists({keys}, {ENTRY} -> {ENTRY} IS NULL)"
             fails = "raise_error('a key of a map is NULL or comes twice')"
             tested = f"CASE WHEN {keys} IS NULL OR {good} THEN {to_stored(call)} ELSE {fails} END"
             call.replace(parse_expression(tested))
@@ -45,23 +45,23 @@ def _keys(name: str, given: Sequence[str], call: exp.Anonymous) -> str:
     elif name == "map_concat" and given:
         keys = f"flatten(array({', '.join(f'map_keys({one})' for one in given)}))"
     elif name == "map_from_entries":  # the first field may have any name; a map of one entry has its key
-        key = f"map_keys(map_from_entries(array({_ENTRY})))[0]"
-        keys = f"IF(exists({given[0]}, {_ENTRY} -> {_ENTRY} IS NULL), NULL, transform({given[0]}, {_ENTRY} -> {key}))"
+        key = f"map_keys(map_from_entries(array({ENTRY})))[0]"
+        keys = f"IF(exists({given[0]}, {ENTRY} -> {ENTRY} IS NULL), NULL, transform({given[0]}, {ENTRY} -> {key}))"
     elif name == "str_to_map":
         pairs, values = (*given[1:], *("','", "':'")[len(given) - 1 :])
-        keys = f"transform(split({given[0]}, {pairs}), {_ENTRY} -> split({_ENTRY}, {values}, 2)[0])"
+        keys = f"transform(split({given[0]}, {pairs}), {ENTRY} -> split({ENTRY}, {values}, 2)[0])"
     elif name == "transform_keys" and isinstance(call.expressions[1], exp.Lambda):
-        keys = f"transform(map_entries({given[0]}), {_ENTRY} -> {_over_entry(call.expressions[1])})"
+        keys = f"transform(map_entries({given[0]}), {ENTRY} -> {_over_entry(call.expressions[1])})"
     return keys
 
 
 def _over_entry(function: exp.Lambda) -> str:
-    """Return a function of key and value as an expression over `_ENTRY`."""
+    """Return a function of key and value as an expression over `ENTRY`."""
     fields = dict(zip((name.name for name in function.expressions), ("key", "value"), strict=False))
 
     def instead(node: exp.Expr) -> exp.Expr:
         of_name = isinstance(node.parent, exp.Column) or (isinstance(node.parent, exp.Dot) and node.arg_key != "this")
         named = isinstance(node, exp.Identifier) and not of_name and node.name in fields
-        return parse_expression(f"{_ENTRY}.{fields[node.name]}") if named else node
+        return parse_expression(f"{ENTRY}.{fields[node.name]}") if named else node
 
     return to_stored(exp.paren(function.this.copy(), copy=False).transform(instead))

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from rowtime.core.columns import ROWTIME
 from rowtime.expr.conditions import col, columns_in, conjuncts, never_fails
+from rowtime.expr.facts import Kind
 from rowtime.expr.many_rows import GENERATORS, generator
 from rowtime.expr.store_assignment import same_type
 from rowtime.operators.contract import (
@@ -30,6 +31,7 @@ from rowtime.operators.contract import (
     Unary,
     named,
 )
+from rowtime.operators.rows.conditions import kinds_of, passing
 from rowtime.operators.rows.first_rows import unknown_at_first
 from rowtime.sql.generate import quoted, to_spark
 
@@ -151,9 +153,12 @@ class Select(Unary):
 
     def may_fail_later(self) -> bool:
         """Return True if it computes anything that may fail."""
-        kinds = {column.name: column.known.kind for column in self.input.emits().columns}
         expressions = (*self.filters(), *(item.expression for item in (*self.items, *self.hidden)))
-        return not all(never_fails(expression, kinds) for expression in expressions) or super().may_fail_later()
+        return not all(never_fails(part, self._kinds) for part in expressions) or super().may_fail_later()
+
+    @cached_property
+    def _kinds(self) -> Mapping[str, Kind]:
+        return kinds_of(self.input.emits().columns)
 
     def null_at_first(self, name: str) -> bool:
         """Return True if a column in the item of this one may be."""
@@ -193,8 +198,7 @@ class Select(Unary):
         rows = delta.rows
         if rows is None:
             return delta
-        if self.where is not None:
-            rows = rows.where(to_spark(self.where))
+        rows = passing(rows, self.where, self._kinds, later=self.input.may_fail_later())
         items = [item.sql for item in (*self.items, *self.hidden)]
         rows = rows.selectExpr(*items, *self.emits().internals)
         if self._makes_rows:

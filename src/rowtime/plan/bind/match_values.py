@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from rowtime.core.columns import WINDOW_VALUE
 from rowtime.core.errors import Problem
-from rowtime.expr.conditions import col, conjuncts
+from rowtime.expr.conditions import col, conjuncts, never_fails
 from rowtime.expr.many_rows import generator, is_aggregate
 from rowtime.kernels.windowed import Frame
 from rowtime.operators.contract import Column
@@ -94,8 +94,11 @@ class MatchValues:
         return self._read(node, _Place(self, None, final=self.whole)) if self._is_value(node) else node
 
     def conditions(self, variable: str, node: exp.Expr) -> Iterator[Condition]:
-        """Yield the conditions of a variable in DEFINE, each part between AND by itself."""
-        for part in conjuncts(node.unnest()) if self._is_value(node) else ():
+        """Yield the conditions of a variable in DEFINE: each part between AND, but adjacent ones over its row as one.
+
+        These stop from left to right, if one may fail; it is computed with the row.
+        """
+        for part in self._together(conjuncts(node.unnest())) if self._is_value(node) else ():
             if isinstance(part.unnest(), _NO_CONDITION):
                 what = f"the condition {to_rowtime(part)} of {self.names.variables[variable]} is not BOOLEAN"
                 self.refuse("R174", what, part, "Compare it with a value, for example by > 0.")
@@ -103,6 +106,19 @@ class MatchValues:
             before = len(self.slots)
             test = self._read(part, _Place(self, variable, final=False))
             yield Condition(variable, test, tuple(self.slots[before:]))
+
+    def _together(self, parts: Sequence[exp.Expr]) -> list[exp.Expr]:
+        kinds = {column.name: column.known.kind for column in self.scope.columns}
+        if all(never_fails(part, kinds) for part in parts):
+            return [*parts]
+        joined: list[exp.Expr] = []
+        for part in parts:
+            alone = isinstance(part.unnest(), _NO_CONDITION) or not (joined and _of_one_row(joined[-1], part))
+            if not alone:
+                joined[-1] = exp.and_(exp.paren(joined[-1].copy(), copy=False), exp.paren(part.copy(), copy=False))
+            else:
+                joined.append(part)
+        return joined
 
     def _is_value(self, node: exp.Expr) -> bool:
         """Note a problem if an expression is more than one value of the rows of a match."""
@@ -153,7 +169,7 @@ class _Place:
             return self._folded(node)
         if call := _call(node):
             return self._match_function(node, call, LAST, 0) if call in _MATCH_FUNCTIONS else self._navigated(node)
-        if not any(_folds(part) or _call(part) or isinstance(part, MatchScope) for part in node.walk()):
+        if not _in_match(node):
             of = {self._variables(column) for column in node.find_all(exp.Column)}
             if len(of) <= 1:
                 return self._pick(node, next(iter(of)), LAST, 0, 0) if of else self.values.scope.bind(node)
@@ -344,6 +360,19 @@ def _call(node: exp.Expr) -> str:
         return "LAST"
     name = node.name.upper() if isinstance(node, exp.Anonymous) else ""
     return name if name in _CALLS else ""
+
+
+def _of_one_row(*parts: exp.Expr) -> bool:
+    """Return True for expressions over the columns of one row."""
+    of = {
+        column.parts[0].name.upper() if column.table else "" for part in parts for column in part.find_all(exp.Column)
+    }
+    return len(of) <= 1 and not any(map(_in_match, parts))
+
+
+def _in_match(node: exp.Expr) -> bool:
+    """Return True for an expression that reads other rows of a match, or a fact about it."""
+    return any(_folds(part) or _call(part) or isinstance(part, MatchScope) for part in node.walk())
 
 
 def _folds(node: exp.Expr) -> bool:
