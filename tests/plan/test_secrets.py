@@ -269,6 +269,23 @@ def test_secrets_in_urls_are_shown_nowhere(url: str, tmp_path: Path) -> None:
         assert "im7Zw" not in all_said(script, tmp_path), script
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        "USING jdbc OPTIONS (password {0}, pasword {0})",
+        "USING jdbc OPTIONS (pasword = {0} {0}, url 'x')",
+        'USING jdbc OPTIONS (password "{0}", pasword "{0}", url "jdbc:postgresql://h/d?password={0}")',
+        "WITH (connector='jdbc', pasword='{0}')",
+        "WITH ('pasword' = {0}, `pasword` `{0}`)",
+    ],
+)
+@pytest.mark.parametrize("makes", ["CREATE STREAM s (x BIGINT)", "CREATE TABLE s", "CREATE SINK s"])
+def test_values_in_a_form_that_does_not_parse_are_shown_nowhere(makes: str, options: str, tmp_path: Path) -> None:
+    text = f"{makes} {options.format(MARK)};\nCREATE STREAM o (n INT); SELECT STREAM nosuch FROM o"
+    assert rt.check(text)
+    assert MARK not in all_said(text, tmp_path)
+
+
 def test_values_that_hold_no_secret_are_shown_where_the_error_is() -> None:
     text = (
         "CREATE STREAM s (page STRING CHECK (page <> 'tea' AND length(page) > 3), d DECIMAL(10, 2), n INT) USING csv "

@@ -55,15 +55,25 @@ def _of_options(text: str, known: Known) -> Iterator[tuple[int, int]]:
     """Yield the secret parts of texts and numbers: of URLs anywhere, and of values in definitions."""
     tokens = [match for match in _TOKEN.finditer(VARIABLE.sub(_as_word, text)) if match.lastgroup != "comment"]
     defines, begins, checked = True, True, 0
+    item: list[re.Match[str]] | None = None  # the tokens of an entry of a list of options
     for number, token in enumerate(tokens):
         word, after = token[0].upper(), tokens[number + 1 : number + 2]
         if begins:
             defines, checked = _QUERY.match(text, token.start()) is None, 0
         begins = word == ";"
-        if word in _QUERIES or (word in _LISTS and after and after[0][0] == "("):
-            defines = word in _LISTS
+        if lists := word in (*_LISTS, "WITH") and after and after[0][0] == "(":
+            item = []
+        if word in _QUERIES or lists:
+            defines = bool(lists)
         if checked or (word == "(" and number and tokens[number - 1][0].upper() == "CHECK"):
             checked += (word == "(") - (word == ")")
+        if item is not None and word in ("(", ",", ")", ";"):
+            item = [] if word in ("(", ",") else None
+        elif item is not None and not lists:
+            if item and token.lastgroup == "name":  # a value without quotes, or in those of names
+                option, (at, end) = _plain(item[0]), _inside(token)
+                yield from ((at + a, at + b) for a, b in hidden_spans(option, text[at:end], known))
+            item.append(token)
         if token.lastgroup not in ("text", "number"):
             continue
         name = _name_before(tokens[max(0, number - 3) : number])
@@ -75,10 +85,15 @@ def _of_options(text: str, known: Known) -> Iterator[tuple[int, int]]:
 
 
 def _inside(token: re.Match[str]) -> tuple[int, int]:
-    """Return the place of a number, or of what is between the quotes of a text."""
-    if token.lastgroup == "number":
+    """Return the place of a number or a plain name, or of what is between the quotes of a text or a name."""
+    quote = token[0][0]
+    if quote not in "'\"`":
         return token.span()
-    return token.start() + 1, max(token.start() + 1, token.end() - token[0].endswith("'"))
+    return token.start() + 1, max(token.start() + 1, token.end() - token[0].endswith(quote))
+
+
+def _plain(token: re.Match[str]) -> str:
+    return token[0].strip("\"`'")
 
 
 def _shifted(text: str, texts: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
@@ -98,7 +113,7 @@ def _name_before(tokens: list[re.Match[str]]) -> str:
     """Return the name that a value follows, or nothing."""
     while tokens and tokens[-1][0] in ("=", "-"):
         tokens = tokens[:-1]
-    return tokens[-1][0].strip("\"`'") if tokens and tokens[-1].lastgroup in ("name", "text") else ""
+    return _plain(tokens[-1]) if tokens and tokens[-1].lastgroup in ("name", "text") else ""
 
 
 def _is_value(token: re.Match[str], name: str, after: list[re.Match[str]]) -> bool:
