@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -16,6 +17,7 @@ from reliability.crash.writes import watched
 from rowtime.client import starts
 from rowtime.client.home import Home
 from rowtime.client.stream_log import last
+from rowtime.core.errors import Failure
 
 OLD = {"columns": [{"name": "n", "type": "BIGINT", "nullable": True}], "format": None, "options": {}}
 NEW = {**OLD, "columns": [{"name": "n", "type": "INT", "nullable": True}]}
@@ -109,6 +111,25 @@ def test_a_start_counts_while_it_runs_and_records_how_it_ended(tmp_path: Path) -
         start.settle(succeeded=succeeded)
         assert (seen(home) == before) is not succeeded
     assert seen(home)["gone"] is None
+
+
+def test_a_draft_that_a_full_disk_or_a_kill_left_made_the_home_unusable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = home_of(tmp_path)
+    before = seen(home)
+
+    def full(_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("rowtime.client.starts.os.fsync", full)
+        with pytest.raises(Failure, match=f"R422 {home.path} cannot be used: No space"):
+            begun(home)
+    assert [path.name for path in (home.path / "starts").glob("*.json")] == []
+    (home.path / "starts" / ".0123.json").touch()  # the process was killed before it wrote it
+    assert seen(home) == before
+    begun(home).settle(succeeded=True)
 
 
 def test_later_rows_and_definitions_of_others_stay(tmp_path: Path) -> None:

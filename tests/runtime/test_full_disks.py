@@ -13,6 +13,8 @@ from pyspark.errors import PySparkException, PythonException
 
 import rowtime as rt
 from rowtime.cli.outcome import guarded
+from rowtime.client import log_folder
+from rowtime.client.writer import Writer
 from rowtime.core.errors import Failure
 from rowtime.runtime.faults import naming_disks
 from rowtime.runtime.retries import permanent
@@ -85,6 +87,20 @@ def test_a_disk_that_is_full_at_the_start_had_no_code(
         with pytest.raises(Failure, match=r"R422 the checkpoint .*check cannot be written: cannot .*check/.*identity"):
             pipeline.run_available(tmp_path / "check")
     pipeline.run_available(tmp_path / "check")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EMFILE])
+def test_a_full_disk_of_a_log_was_taken_for_an_unreachable_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    with Writer(tmp_path / "log") as writer:
+        with monkeypatch.context() as patch:
+            patch.setattr(log_folder, "checksum", lambda _: (_ for _ in ()).throw(OSError(number, os.strerror(number))))
+            with pytest.raises(Failure, match=r"R422 the stream log .*log cannot be used: ") as raised:
+                writer.insert([{"n": 1}])
+        assert not permanent(raised.value)
+        writer.insert([{"n": 1}])
+        assert writer.position == 1
 
 
 def test_a_command_that_meets_a_limit_says_so_with_a_code(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException, PythonException
 
 import rowtime as rt
+from rowtime.client.log_contract import lost
 from rowtime.core.errors import Failure, Problem, causes, refuse
 from rowtime.core.secrets import Secrets
 from rowtime.runtime.quiet import hiding
@@ -67,6 +68,7 @@ def test_failures_that_another_try_can_overcome_are_transient(error: Exception) 
     [
         failure("R507"),
         failure("R901"),
+        lost(Path("/home/logs/s"), "the writer a has other items than before, up to position 3"),
         refuse("R107", "no such function"),
         caused(failure("R509"), ValueError("a bug in the function")),
         caused(failure("R512"), PythonException(UDF.format("ValueError: a bug in the function"))),

@@ -26,6 +26,7 @@ from rowtime.client.log_folder import PRIVATE
 from rowtime.client.near_homes import near, stray
 from rowtime.client.starts import settle_all
 from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.machine import limit_of
 from rowtime.core.shared_paths import sync, usable
 from rowtime.core.stores import ObjectPlace, Place, place_of
 
@@ -220,7 +221,8 @@ def _reaching(home: Place) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _unreadable(home, error) from error
+        problem = None if isinstance(error, PermissionError) else limit_of(error, f"{home} cannot be used")
+        raise (_unreadable(home, error) if problem is None else Failure(problem)) from error
 
 
 def _unreadable(path: Place, why: object) -> Failure:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from rowtime.client.log_items import Entry
 from rowtime.core.errors import Failure, Problem, Refused, refuse
+from rowtime.core.machine import limit_of
 from rowtime.core.stores import Place
 
 Item = tuple[Entry, "pa.Table | bytes"]
@@ -116,16 +117,22 @@ class Pen(Protocol):
 
 @contextmanager
 def reading(log: Place) -> Iterator[None]:
-    """Turn the operating system's errors into ``Failure`` (R501), naming the log."""
+    """Turn the operating system's errors into ``Failure`` (R501; R422 for a limit of the machine), naming the log."""
     try:
         yield
     except OSError as error:
-        raise Failure(Problem("R501", f"the stream log {log} cannot be used: {error}")) from error
+        what = f"the stream log {log} cannot be used"
+        problem = None if isinstance(error, PermissionError) else limit_of(error, what)
+        raise Failure(problem or Problem("R501", f"{what}: {error}")) from error
+
+
+class LostItems(Failure):
+    """Items of a log that existed are missing, or others are in their places: no other try finds them."""
 
 
 def lost(log: Place, what: str) -> Failure:
     """Return R501: items that existed are missing."""
-    return Failure(
+    return LostItems(
         Problem(
             "R501",
             f"the stream log {log} is not the one that was read before: {what}",

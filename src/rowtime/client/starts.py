@@ -27,6 +27,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from rowtime.client.leases import Lease
 from rowtime.client.stream_log import last
 from rowtime.core.errors import Failure, Problem
+from rowtime.core.machine import limit_of
 from rowtime.core.shared_paths import sync
 from rowtime.core.stores import ObjectPlace, Place, place_of
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 FOLDER: Final = "starts"
 STATEMENTS_DONE: Final = "statements.done"  # in a checkpoint: the script's statements have taken effect
 _LOCK: Final = ".lock"
+_RECORDS: Final = "[!.]*.json"  # without drafts
 _ENTRY: Final = re.compile(r"\d{12}\.json")
 
 Record = Mapping[str, Any]
@@ -95,9 +97,9 @@ def settle_all(home: Home, ours: Place | None = None) -> None:
     if isinstance(folder, ObjectPlace):
         for record in sorted(folder.glob("*.json")):
             _settle_lease(home, record, ours)
-    elif any(folder.glob("*.json")):
+    elif any(folder.glob(_RECORDS)):
         with _settling(folder):
-            for path in sorted(folder.glob("*.json")):
+            for path in sorted(folder.glob(_RECORDS)):
                 _settle_file(home, path)
 
 
@@ -136,12 +138,17 @@ def _settling(folder: Place) -> Iterator[None]:
 def _written(path: Path, record: Record) -> IO[str]:
     """Return a new record, durable and locked before anybody can see it."""
     draft = path.with_name(f".{path.name}")
-    file = draft.open("w", encoding="utf-8")
-    fcntl.flock(file, fcntl.LOCK_EX)
-    file.write(json.dumps(record))
-    file.flush()
-    os.fsync(file.fileno())
-    draft.rename(path)
+    try:
+        file = draft.open("w", encoding="utf-8")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.write(json.dumps(record))
+        file.flush()
+        os.fsync(file.fileno())
+        draft.rename(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        problem = limit_of(error, f"{path.parent.parent} cannot be used")
+        raise error if problem is None else Failure(problem) from error
     sync(path.parent)
     return file
 

@@ -15,6 +15,7 @@ from typing import Final
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import AnalysisException, PySparkException, PythonException
 
+from rowtime.client.log_contract import LostItems
 from rowtime.core.errors import RowtimeError, causes, headline
 from rowtime.core.log import LOG
 
@@ -39,7 +40,7 @@ def permanent(error: BaseException) -> bool:
     if any(isinstance(cause, OSError | MemoryError | Py4JError) for cause in chain):
         return any(_about_the_query(cause) for cause in chain)
     if isinstance(error, RowtimeError):
-        return not all(problem.code in _TRANSIENT for problem in error.problems)
+        return isinstance(error, LostItems) or any(problem.code not in _TRANSIENT for problem in error.problems)
     if isinstance(error, PythonException):
         return of_the_machine(str(error)) is None
     if isinstance(error, PySparkException):
