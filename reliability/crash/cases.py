@@ -255,8 +255,9 @@ def seen(path: Path) -> list[Any]:
 
 
 def _without_link(control: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a sink remembers, without the link of the target's last item, which each run chooses."""
-    return {**control, "proof": control["proof"][:1]} if "proof" in control else {**control}
+    """Return what a sink remembers, without the links of its target's content, which each run chooses."""
+    kept = {name: value for name, value in control.items() if name != "link"}
+    return {**kept, "proof": control["proof"][:1]} if "proof" in control else kept
 
 
 def _rows(paths: Sequence[Place]) -> list[Any]:

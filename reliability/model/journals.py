@@ -22,7 +22,7 @@ from rowtime.runtime.claims import pump_of
 from rowtime.runtime.file_form import lines_of
 from rowtime.runtime.sinks.directory import files_of
 from rowtime.runtime.sinks.iceberg_table import iceberg_table
-from rowtime.runtime.sinks.lake import app_of
+from rowtime.runtime.sinks.lake_rows import app_of
 from rowtime.runtime.sinks.staging import TEXT_FORMATS
 from rowtime.runtime.sinks.stream_log import writer_of
 from rowtime.state.checkpoint import Checkpoint

@@ -1,7 +1,9 @@
 """A law with restores: after an older copy of any part, the result is right, or there is a code; never rows twice.
 
-A pipeline copies a stream into a log and a directory; a second one copies the log into another directory. At a random
-moment one part is copied, and later restored from that copy, with or without new rows after that.
+A pipeline copies a stream into a log, a directory and two lake tables; a second one copies the log into another
+directory. At a random moment one part is copied, and later restored from that copy, with or without new rows after
+that. Or all parts are copied, both copies continue for a while with as many rows, and one of them gets a part of the
+other.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
+from pyiceberg.catalog import load_catalog
 
 import rowtime as rt
 from rowtime.client.log_items import Rows
@@ -28,8 +32,13 @@ FIRST = """
 CREATE STREAM s (id INT);
 CREATE STREAM t (id INT);
 CREATE STREAM d (id INT) USING parquet OPTIONS (path '{0}/d');
+CREATE STREAM delta (id INT) USING delta OPTIONS (path '{0}/delta');
+CREATE STREAM iceberg (id INT) USING iceberg OPTIONS (table 'db.i', catalog 'here', catalog.type 'sql',
+  catalog.uri 'sqlite:///{0}/iceberg/catalog.db', catalog.warehouse 'file://{0}/iceberg');
 CREATE PUMP p AS INSERT INTO t SELECT STREAM id FROM s;
 CREATE PUMP q AS INSERT INTO d SELECT STREAM id FROM s;
+CREATE PUMP u AS INSERT INTO delta SELECT STREAM id FROM s;
+CREATE PUMP v AS INSERT INTO iceberg SELECT STREAM id FROM s;
 """
 SECOND = """
 CREATE STREAM t (id INT);
@@ -41,11 +50,13 @@ PARTS = {
     "source log": "home/logs/s",
     "sink log": "home/logs/t",
     "directory": "d",
+    "Delta table": "delta",
+    "Iceberg table": "iceberg",
     "checkpoint": "first",
     "second checkpoint": "second",
     "second directory": "e",
 }
-CODES = {"R420", "R501", "R564"}  # the journal, a source, or a target is not the one of the others
+CODES = {"R420", "R440", "R501", "R564"}  # the journal, a source, or a target is not the one of the others
 
 
 class World:
@@ -55,6 +66,7 @@ class World:
         self.spark, self.folder, self.draw = spark, folder, random.Random(seed)
         self.consumed: dict[str, list[int]] = {"d": [], "e": []}
         self.sent, self.codes = 0, dict[str, str]()
+        (folder / "iceberg").mkdir(parents=True)
 
     def run(self, name: str) -> None:
         """Run a pipeline; once it has a code, it has one again."""
@@ -95,6 +107,50 @@ class World:
             if self.draw.random() < 0.3:
                 self.consume(name)
 
+    def fork(self, steps: int, aside: Path) -> None:
+        """Take steps twice, with other rows and from the same state, and leave what the first time gives aside."""
+        start, consumed = (self.sent, self.draw.getstate()), {name: [*ids] for name, ids in self.consumed.items()}
+        shutil.copytree(self.folder, aside.parent / "start")
+        for _ in range(steps):
+            self.step()
+        self.folder.rename(aside)
+        (aside.parent / "start").rename(self.folder)
+        (self.sent, state), self.consumed = start, consumed
+        self.draw.setstate(state)
+        self.sent += 1_000
+        for _ in range(steps):
+            self.step()
+
+    def finish(self) -> None:
+        self.end()
+        for _ in range(2):
+            self.run("first")
+            self.run("second")
+        for name in self.consumed:
+            self.consume(name)
+
+    def tables(self) -> dict[str, Counter[int]]:
+        folder = self.folder / "iceberg"
+        catalog = load_catalog("here", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}", type="sql")
+        tables = {"delta": DeltaTable(self.folder / "delta").to_pyarrow_table()}
+        tables["iceberg"] = catalog.load_table("db.i").scan().to_arrow()
+        return {name: Counter(table["id"].to_pylist()) for name, table in tables.items()}
+
+    def check(self, what: str) -> None:
+        """Each pipeline has stopped with a code, or its targets have the rows of its source, each once."""
+        assert set(self.codes.values()) <= CODES, self.codes
+        received = {name: Counter(of_target) for name, of_target in self.consumed.items()}
+        if what not in ("directory", "second directory"):  # a restored directory shows again what a consumer has had
+            assert max((n for of_target in received.values() for n in of_target.values()), default=1) == 1
+        if "first" not in self.codes:
+            assert set(received["d"]) == set(self.log("s"))
+            assert self.log("t") == self.log("s")
+            assert received["d"] == self.log("s") or what == "directory"
+            assert self.tables() == {"delta": self.log("s"), "iceberg": self.log("s")}
+        if "second" not in self.codes:
+            assert set(received["e"]) == set(self.log("t"))
+            assert received["e"] == self.log("t") or what == "second directory"
+
     def log(self, name: str) -> Counter[int]:
         log = self.folder / "home" / "logs" / name
         found = [e for of_writer in scan(log, {}).values() for e in of_writer if isinstance(e, Rows)]
@@ -131,23 +187,30 @@ def test_a_restored_part_gives_the_right_rows_or_a_code(
     if draw.random() < 0.7:
         for _ in range(draw.randint(1, 4)):
             world.send()
-    world.end()
-    for _ in range(2):
-        world.run("first")
-        world.run("second")
-    for name in world.consumed:
-        world.consume(name)
-    assert set(world.codes.values()) <= CODES, world.codes
-    received = {name: Counter(of_target) for name, of_target in world.consumed.items()}
-    if what not in ("directory", "second directory"):  # a restored directory shows again what a consumer has had
-        assert max((n for of_target in received.values() for n in of_target.values()), default=1) == 1
-    if "first" not in world.codes:
-        assert set(received["d"]) == set(world.log("s"))
-        assert world.log("t") == world.log("s")
-        assert received["d"] == world.log("s") or what == "directory"
-    if "second" not in world.codes:
-        assert set(received["e"]) == set(world.log("t"))
-        assert received["e"] == world.log("t") or what == "second directory"
+    world.finish()
+    world.check(what)
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("what", PARTS)
+def test_a_part_of_another_copy_gives_the_right_rows_or_a_code(
+    spark: SparkSession, tmp_path: Path, what: str, seed: int
+) -> None:
+    world = World(spark, tmp_path / "world", seed)
+    draw, part = random.Random(f"{what} {seed} fork"), world.folder / PARTS[what]
+    world.run("first")
+    for _ in range(draw.randint(0, 2)):
+        world.step()
+    world.fork(draw.randint(1, 2), tmp_path / "aside")
+    if part.exists():
+        shutil.rmtree(part)
+    if (other := tmp_path / "aside" / PARTS[what]).exists():
+        shutil.copytree(other, part)
+    for _ in range(draw.randint(0, 2)):
+        world.send()
+    world.finish()
+    world.check(what)
 
 
 @pytest.mark.slow
@@ -167,6 +230,29 @@ def test_the_law_finds_each_missing_check(
         (tmp_path / str(seed)).mkdir()
         try:
             test_a_restored_part_gives_the_right_rows_or_a_code(spark, tmp_path / str(seed), what, seed)
+        except AssertionError:
+            broken += 1
+    assert broken
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "check", "answer"),
+    [
+        ("sink log", "rowtime.runtime.sinks.stream_log.StreamLogSink._of_another", False),
+        ("Delta table", "rowtime.runtime.sinks.ownership.Claim.knows", True),
+        ("Iceberg table", "rowtime.runtime.sinks.ownership.Claim.knows", True),
+    ],
+)
+def test_the_law_of_copies_finds_each_missing_check(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, check: str, *, answer: bool
+) -> None:
+    monkeypatch.setattr(check, lambda *_: answer)
+    broken = 0
+    for seed in range(6):
+        (tmp_path / str(seed)).mkdir()
+        try:
+            test_a_part_of_another_copy_gives_the_right_rows_or_a_code(spark, tmp_path / str(seed), what, seed)
         except AssertionError:
             broken += 1
     assert broken

@@ -13,6 +13,7 @@ import pytest
 import rowtime as rt
 from rowtime.client.log_items import Rows
 from rowtime.client.stream_log import scan
+from rowtime.core.counts import counted
 from rowtime.core.errors import RowtimeError
 from rowtime.runtime.sinks.directory_mark import mark_in
 from rowtime.runtime.sinks.ownership import tag_of
@@ -43,6 +44,26 @@ class Place:
         with rt.writer("s", home=self.home) as log:
             log.insert([{"id": self._next + n, "rowtime": self._next + n} for n in range(count)])
         self._next += count
+
+    def bound(self, at: int) -> None:
+        with rt.writer("s", home=self.home) as log:
+            log.set_rowtime_bound(at)
+
+    def fork(self, last: Callable[[], None]) -> None:
+        """Add something in this copy of all parts, and something else in the other one, whose parts are aside."""
+        parts = ("check", "home", "out")
+        for name in parts:
+            shutil.copytree(self.folder / name, self.folder / "copy" / name)
+        number = self._next
+        self._next += 100
+        last()
+        self.run()
+        for name in parts:
+            (self.folder / name).rename(self.folder / f"other-{name}")
+            shutil.copytree(self.folder / "copy" / name, self.folder / name)
+        self._next = number
+        last()
+        self.run()
 
     def run(self) -> None:
         rt.Pipeline(self.spark, home=self.home).sql(SQL.format(out=self.out)).run_available(self.check)
@@ -122,6 +143,39 @@ def test_a_log_of_another_copy_of_the_checkpoint_is_refused_although_it_has_as_m
     assert "R564 the pump q" in place.refused()
 
 
+@pytest.mark.parametrize("before", [0, 1, 3])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_log_that_was_forked_by_the_last_tick_alone_was_not_noticed(place: Place, before: int, count: int) -> None:
+    place.ticks(before)
+    place.fork(lambda: place.send(count))
+    swap(place.log, place.folder / "other-home" / "logs" / "t")
+    said = f"R564 the pump p has written {counted(before + count, 'rows')} to the log of the stream t, which has those"
+    place.send()
+    assert f"{said} of another copy of the checkpoint" in place.refused()
+
+
+def test_a_log_that_was_forked_by_a_bound_alone_is_refused(place: Place) -> None:
+    place.ticks(1)
+    bounds = iter([1_000, 500])
+    place.fork(lambda: place.bound(next(bounds)))
+    swap(place.log, place.folder / "other-home" / "logs" / "t")
+    assert "which has those of another copy of the checkpoint" in place.refused()
+
+
+@pytest.mark.parametrize("before", [0, 1, 3])
+def test_a_directory_that_was_forked_by_the_last_tick_alone_was_not_noticed(place: Place, before: int) -> None:
+    place.ticks(before)
+    place.fork(place.send)
+    swap(place.out, place.folder / "other-out")
+    assert "R564 the pump q" in place.refused()
+
+
+def test_a_directory_that_lost_its_only_tick_is_refused(place: Place) -> None:
+    place.ticks(1)
+    shutil.rmtree(place.out)
+    assert "R564 the pump q has written 1 row to" in place.refused()
+
+
 def test_items_of_a_log_that_were_read_may_be_removed_and_rows_are_not_written_twice(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,7 +252,7 @@ def test_a_directory_of_an_older_version_gets_its_mark_with_the_next_rows(place:
     journal = Journal(place.check / "journal")
     last = dict(journal.last() or {})
     for sink in ("p.sink", "q.sink"):
-        del last["control"][sink]["proof"]
+        del last["control"][sink]["proof"], last["control"][sink]["link"]
     journal.commit(last["tick"] + 1, {name: value for name, value in last.items() if name not in ("sum", "format")})
     place.ticks(1)
     assert place.written() == ([0, 1, 2], [0, 1, 2])

@@ -23,7 +23,7 @@ from rowtime.plan.formats.lake import LAKES
 from rowtime.runtime.claims import pump_of
 from rowtime.runtime.file_form import FileForm, lines_of
 from rowtime.runtime.sinks.directory import STAGING, files_of
-from rowtime.runtime.sinks.lake import last_of_each
+from rowtime.runtime.sinks.lake_rows import last_of_each
 from rowtime.runtime.sinks.lakes import lake_sink, lake_table
 from rowtime.runtime.sinks.ownership import read, tag_of
 from rowtime.runtime.sinks.staging import TEXT_FORMATS

@@ -2,17 +2,18 @@
 
 Every row, bound and leave of a writer has a position, counted from 0 without gaps. The names are
 
-    r-<first>-<count>-<least>-<greatest>-<order>-<arrival>-<checksum>-p<link>.parquet      rows
-    b-<position>-<time>-<arrival>-p<link>       a bound
+    r-<first>-<count>-<least>-<greatest>-<order>-<arrival>-<checksum>-d<delivery>-p<link>.parquet      rows
+    b-<position>-<time>-<arrival>-d<delivery>-p<link>       a bound
     c-<position>-<checksum>-p<link>.json        a bound of a column (`bound_items`)
     l-<position>-p<link>                        the writer leaves
 
 Positions in names have 20 digits; times are µs UTC, ``END`` for infinity. Rows have the columns ``__p``, ``__a``,
 ``__t`` (position, arrival, rowtime given), then the declared ones. Older versions wrote names without checksums, of
-bounds without arrivals, and without links.
+bounds without arrivals, and without links. Only items of pumps have a delivery.
 
 The **link** of an item is a hash of its name; a name contains the link of the item before it, so the items of a writer
-are a chain. Law: if two items have the same link, everything before them is the same.
+are a chain. Law: if two items have the same link, everything before them is the same. The **delivery** is the link that
+the journal of a pump has for the tick whose rows and bound these are.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from enum import StrEnum
 from hashlib import blake2b
 from typing import Final
 
-_LINK: Final = r"(?:-p[0-9a-f]{16})?"
+_LINK: Final = r"(?:-d[0-9a-f]{16})?(?:-p[0-9a-f]{16})?"
 _NAMES: Final = (
     r"r-(?P<rows>\d{20})-(?P<count>\d+)-(?P<least>-?\d+)-(?P<greatest>-?\d+)"
     r"-(?P<order>[oun])-(?P<arrival>-?\d+)(?:-(?P<sum>[0-9a-f]{8}))?#\.parquet"
@@ -33,6 +34,7 @@ _NAMES: Final = (
 )
 _NAME: Final = re.compile(f"(?:{_NAMES.replace('#', _LINK)})")
 _FOLLOWS: Final = re.compile(r"-p([0-9a-f]{16})")
+_DELIVERY: Final = re.compile(r"-d([0-9a-f]{16})")
 
 
 class Order(StrEnum):
@@ -60,6 +62,7 @@ class Rows:
     path: str = ""  # relative to the log
     sum: int | None = None
     follows: str = ""  # the link of the item before it; empty for the first one, or if an older version wrote it
+    delivery: str = ""  # empty if no pump wrote it, or one of an older version
 
     @property
     def end(self) -> int:
@@ -76,6 +79,7 @@ class Bound:
     path: str = ""
     arrival: int | None = None
     follows: str = ""
+    delivery: str = ""
 
     @property
     def end(self) -> int:
@@ -118,6 +122,8 @@ Entry = Rows | Bound | Leave | ColumnBound
 def file_name(entry: Entry) -> str:
     """Return the name of an entry's file: everything about it except the rows themselves."""
     link = f"-p{entry.follows}" if entry.follows else ""
+    if isinstance(entry, Rows | Bound) and entry.delivery:
+        link = f"-d{entry.delivery}{link}"
     match entry:
         case Rows(first, count, least, greatest, order, arrival, _, sum_of):
             return f"r-{first:020}-{count}-{least}-{greatest}-{order}-{arrival}{_sum_in_name(sum_of)}{link}.parquet"
@@ -145,17 +151,17 @@ def _sum_of_name(text: str | None) -> int | None:
 def parse_entry(path: str) -> Entry | None:
     """Return the entry of a file, by its path in the log; ``None`` for any other file."""
     name = path.rpartition("/")[2]
-    match, link = _NAME.fullmatch(name), _FOLLOWS.search(name)
+    match = _NAME.fullmatch(name)
     if match is None:
         return None
-    follows = "" if link is None else link[1]
+    follows, delivery = (link[1] if (link := kind.search(name)) else "" for kind in (_FOLLOWS, _DELIVERY))
     if match["rows"]:
         first, count, least, greatest, arrival = map(int, match.group("rows", "count", "least", "greatest", "arrival"))
         checksum = _sum_of_name(match["sum"])
-        return Rows(first, count, least, greatest, Order(match["order"]), arrival, path, checksum, follows)
+        return Rows(first, count, least, greatest, Order(match["order"]), arrival, path, checksum, follows, delivery)
     if match["bound"]:
         arrived = None if match["bound_arrival"] is None else int(match["bound_arrival"])
-        return Bound(int(match["bound"]), int(match["at"]), path, arrived, follows)
+        return Bound(int(match["bound"]), int(match["at"]), path, arrived, follows, delivery)
     if match["column"]:
         return ColumnBound(int(match["column"]), path, _sum_of_name(match["column_sum"]), follows)
     return Leave(int(match["leave"]), path, follows)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, Self
 
@@ -98,9 +99,11 @@ class Writer:
 
     ``schema`` has the declared columns; without one the types are inferred at each insert.
     ``clock`` is the arrival clock, µs UTC: it is raised to its last value where it goes back.
-    ``definition`` is that of the stream, with its name; only the bounds of columns need it.
-    Operating system errors are raised as ``Failure`` (R501), those of a store with their own codes. Each call raises
-    ``Refused``: R217 once the writer is closed, R214 once another process has written in a bucket under the same name.
+    ``definition`` is that of the stream, with its name; only the bounds of columns need it. A pump sets ``delivery``
+    (`log_items`).
+    Operating system errors are raised as ``Failure`` (R501; R422 for a full disk), those of a store with their own
+    codes. Each call raises ``Refused``: R217 once the writer is closed, R214 once another process has written in a
+    bucket under the same name.
     """
 
     def __init__(
@@ -116,6 +119,7 @@ class Writer:
         self._turn = threading.Lock()
         self._pen: Pen = stream_log.opened(self.log).pen(name)
         self._open, self._arrival = True, self._pen.arrival
+        self.delivery = ""
 
     def __enter__(self) -> Self:
         return self
@@ -161,7 +165,7 @@ class Writer:
         micros = to_micros(at)
         at = strictly(micros) if strict else micros
         with self._writing() as pen:
-            pen.put(lambda: (Bound(pen.next, at, arrival=self._tick()), b""))
+            pen.put(lambda: (Bound(pen.next, at, arrival=self._tick(), delivery=self.delivery), b""))
 
     def set_bound(self, column: str, at: object, strict: bool = False) -> None:  # noqa: FBT001, FBT002 - as above
         """Promise that no later row of the stream lies behind ``at`` in a column of declared order.
@@ -210,7 +214,7 @@ class Writer:
         if first + len(ready) > _LAST:
             raise self._unusable(f"has reached position {first:,}")
         arrival = self._tick()
-        return _entry(first, ready, arrival), self._stored(ready, first, arrival)
+        return replace(_entry(first, ready, arrival), delivery=self.delivery), self._stored(ready, first, arrival)
 
     def _unusable(self, why: str) -> Failure:
         return Failure(Problem("R501", f"the stream log {self.log} cannot be used: its writer {self.name} {why}"))

@@ -90,4 +90,5 @@ def _claim(checkpoint: Checkpoint, entry: Mapping[str, Any], sink: str, take_ove
     number = control.get("sequence", 0)
     proof = Proof(*control["proof"]) if control.get("proof") else None
     identity, place, tick = checkpoint.identity, str(checkpoint.folder), entry.get("tick", -1)
-    return Claim(pump, identity, place, at, sent, pump in take_over, number, proof=proof, tick=tick)
+    link = control.get("link", "")
+    return Claim(pump, identity, place, at, sent, pump in take_over, number, proof=proof, link=link, tick=tick)

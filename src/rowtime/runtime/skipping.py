@@ -34,7 +34,7 @@ from rowtime.runtime.file_form import lines_of
 from rowtime.runtime.lake_targets import lake_targets
 from rowtime.runtime.segment_writer import write_table
 from rowtime.runtime.sinks.directory import moved_name
-from rowtime.runtime.sinks.lake import app_of
+from rowtime.runtime.sinks.lake_rows import app_of
 from rowtime.runtime.sinks.staging import TEXT_FORMATS
 from rowtime.runtime.sinks.stream_log import count_of, writer_of
 from rowtime.state import refused_files

@@ -17,8 +17,8 @@ class Sent(Control):
 
     ``base``, ``floor`` (µs UTC): how many rows another pump had written when this one took over, and up to which time;
     it starts after them. ``skipped``: how many rows were skipped manually. ``proof``: how many rows the target had
-    before the last tick, and what identified its content (`runtime.sinks.ownership.Proof`). All are kept for the life
-    of the query.
+    before the last rows or bound, and what identified its content (`runtime.sinks.ownership.Proof`); ``link``: what
+    identifies it after them. All are kept for the life of the query.
     """
 
     sequence: int | None = None
@@ -27,6 +27,7 @@ class Sent(Control):
     floor: int | None = None
     skipped: int = 0
     proof: Sequence[int | str] = ()
+    link: str = ""
 
 
 @dataclass(frozen=True)

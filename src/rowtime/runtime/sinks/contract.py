@@ -29,7 +29,7 @@ class Batch:
     ``first`` is the sequence number of the first row, counted from 0 over the whole output. ``bound`` (µs UTC): no
     later row has a rowtime below it. ``table`` and ``rows`` are the same rows, in stream order, with ``rowtime`` as the
     first column if the sink has one. ``skipped`` is how many rows below ``first`` were set aside and never delivered
-    (`runtime.skipping`).
+    (`runtime.skipping`). ``link`` identifies them: the target stores it, and the journal has it (`ownership`).
     """
 
     tick: int
@@ -40,6 +40,7 @@ class Batch:
     table: Callable[[], pa.Table]
     rows: Callable[[], DataFrame]
     skipped: int = 0
+    link: str = ""
 
 
 class Sink(Protocol):

@@ -34,7 +34,7 @@ from rowtime.operators.gates.column_limits import Limit
 from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.plan.bind.sink_options import CHANGE, TableOptions
 from rowtime.runtime.sinks.contract import Batch
-from rowtime.runtime.sinks.ownership import Claim, Record, changed, entitled, fenced, tag_of
+from rowtime.runtime.sinks.ownership import Claim, Proof, Record, changed, entitled, fenced, tag_of
 from rowtime.runtime.sinks.table_book import BOOK, Book, key_of
 from rowtime.runtime.sinks.table_limits import limits_of
 from rowtime.runtime.sinks.table_times import as_text, time_type
@@ -64,6 +64,7 @@ class JdbcSink:
         self._row = key_of(self._table, node.name.removesuffix(".sink"))
         self._claim: Claim | None = None
         self._owner: Record | None = None
+        self.proof: Proof | None = None  # the rows of the table, when it was claimed or last written
         self.limits: list[Limit] | None = None  # of an existing table, as far as the database has reported them
         self._casts: dict[str, str] = {}
 
@@ -119,12 +120,17 @@ class JdbcSink:
         with self._connected(spark) as connection:
             book = self._book(connection)
             mine = self._owner = self._owner or self._late_claim(book, connection)
-            after = batch.first + batch.count
-            while (next_row := book.next_row_of(mine.identity)) is None or next_row < after:
-                if next_row is None:
+            after = Proof(batch.first + batch.count, batch.link)
+            while (present := book.proof_of(mine.identity)) is None or present.rows < after.rows:
+                if present is None:
                     raise self._no_more(book, mine)
-                self._write(spark, batch, max(next_row, batch.first), self._stage)
-                self._move(connection, book, next_row, after)
+                if self.proof is not None and present != self.proof:
+                    raise self._of_another_copy(self.proof.rows)
+                self._write(spark, batch, max(present.rows, batch.first), self._stage)
+                self._move(connection, book, present.rows, after)
+            if present.link != batch.link and present.rows == after.rows:
+                raise self._of_another_copy(after.rows)
+            self.proof = present
         for file in batch.files:
             file.unlink(missing_ok=True)
 
@@ -199,13 +205,20 @@ class JdbcSink:
             return Record(claim.pump, claim.identity, claim.place, claim.at, adopted=True)
         content, exists = book.contents(), self._exists(connection, self._table)
         if claim.least and (record is None or record.identity == claim.identity):
-            rows = book.next_row_of(claim.identity) or 0
-            if rows < claim.least or not exists:
-                state = f"has {rows:,} of them" if exists else "is gone"
+            present = book.proof_of(claim.identity) or Proof(0, "")
+            if present.rows < claim.least or not exists:
+                state = f"has {present.rows:,} of them" if exists else "is gone"
                 raise changed(claim.pump, f"the table {self._table}", claim.least, state)
+            if not claim.knows(present.link) and present.rows <= claim.next_row:
+                raise self._of_another_copy(claim.least)
+            self.proof = present
         if not exists and (record is None or book.next_row()):
             claim, content = replace(claim, take_over=True), None
         return entitled(record, claim, f"the table {self._table}", lambda: content)
+
+    def _of_another_copy(self, rows: int) -> RowtimeError:
+        pump = self._name.removesuffix(".sink")
+        return changed(pump, f"the table {self._table}", rows, "has those of another copy of the checkpoint")
 
     def _taken(self, book: Book, connection: Any, record: Record) -> Record:
         """Store a record, unless it is stored; raises ``Refused`` if another process was faster."""
@@ -304,7 +317,7 @@ class JdbcSink:
         columns = (f"CAST({name} AS {kind}) AS {name}" if kind else name for name, kind in given)
         return f"(SELECT {', '.join(columns)}, {SEQUENCE} FROM {stage})"  # noqa: S608
 
-    def _move(self, connection: Any, book: Book, before: int, after: int) -> None:
+    def _move(self, connection: Any, book: Book, before: int, after: Proof) -> None:
         """Move the staged rows in one transaction, if the book still has the number ``before``."""
         assert self._owner is not None
         stage = self._stage

@@ -2,7 +2,7 @@
 
 Spark's tasks have written the files; a log entry adds them by name, with the application transactions that are the mark
 of a pump (`lake`): ``rowtime/<checkpoint>/<pump>`` has the last tick, the same with ``/rows`` after it the number of
-rows. Both survive checkpoints of the log, and RESTORE.
+rows, with ``/link`` what identifies them. All survive checkpoints of the log, and RESTORE.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from rowtime.runtime.delta_places import delta_place
 from rowtime.runtime.sinks.delta_compaction import LOG, compacted, spare
 from rowtime.runtime.sinks.delta_files import partition_of, size_of, statistics, whole
 from rowtime.runtime.sinks.failures import FOLDER_HINT
-from rowtime.runtime.sinks.lake import Conflict, LakeSink, Mark, Ready, TableState, compared, last_of_each, published
+from rowtime.runtime.sinks.lake import Conflict, LakeSink, Mark, Ready, TableState, published
+from rowtime.runtime.sinks.lake_rows import compared, last_of_each
 from rowtime.runtime.store_access import asking, deltalake_settings
 from rowtime.state.memory import read_table
 
@@ -68,10 +69,10 @@ class DeltaLog:
             return None
         from pyspark.sql.types import StructType  # noqa: PLC0415 - not for those who only plan
 
-        tick, rows = (table.transaction_version(name) for name in (app, f"{app}/rows"))
+        tick, rows, link = (table.transaction_version(name) for name in (app, f"{app}/rows", f"{app}/link"))
         metadata = table.metadata()
         columns = StructType.fromJson(json.loads(table.schema().to_json()))
-        mark = Mark() if tick is None else Mark(tick, rows or 0)
+        mark = Mark() if tick is None else Mark(tick, rows or 0, "" if link is None else f"{link:016x}")
         return TableState(str(metadata.id), columns, tuple(metadata.partition_columns), mark, _odd(table, columns))
 
     def create(self, columns: StructType, partitions: Sequence[str]) -> None:
@@ -95,6 +96,7 @@ class DeltaLog:
         from deltalake.exceptions import CommitFailedError, DeltaError  # noqa: PLC0415
 
         mark = [Transaction(ready.app, ready.mark.tick), Transaction(f"{ready.app}/rows", ready.mark.rows)]
+        mark += [Transaction(f"{ready.app}/link", int(ready.mark.link, 16))] if ready.mark.link else []
         metadata = {PUMP: ready.app, "rowtime.tick": str(ready.mark.tick), "rowtime.bound": to_text(ready.bound)}
         version = self._table.version()
         properties = CommitProperties(custom_metadata=metadata, app_transactions=mark)

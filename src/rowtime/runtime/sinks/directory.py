@@ -110,10 +110,11 @@ class DirectorySink:
         self._mark = mark_in(self._own, tag_of(claim.identity, self._pump)) if isinstance(self._own, Path) else None
         if claim.proof is None:
             return  # an older version wrote the journal
-        if self._mark is None or self._mark.rows < claim.least:
-            state = "has no mark of them" if self._mark is None else f"by its mark has {self._mark.rows:,} of them"
+        rows, link, tick = (0, "", -1) if self._mark is None else (*self._mark.proof, self._mark.tick)
+        if rows < claim.least:
+            state = "has no mark of them" if self._mark is None else f"by its mark has {rows:,} of them"
             raise changed(self._pump, target, claim.least, state)
-        if not self._mark.follows(claim.proof) and self._mark.tick <= claim.tick:
+        if not claim.knows(link) and tick <= claim.tick:
             raise changed(self._pump, target, claim.least, "has those of another copy of the checkpoint")
 
     def _elsewhere(self, partitions: Sequence[str]) -> Iterator[str]:
@@ -160,7 +161,7 @@ class DirectorySink:
         if batch.count:
             assert isinstance(self._own, Path)
             rows = batch.first + batch.count - batch.skipped
-            self._mark = marked(self._own, tag_of(self._identity, self._pump), batch.tick, rows)
+            self._mark = marked(self._own, tag_of(self._identity, self._pump), batch.tick, rows, batch.link)
         sync_names(self._own, *{self._moved(file).parent for file in batch.files})
 
     def _moved(self, file: Place) -> Place:

@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 
 from rowtime.core.columns import ROW_NUMBER
 from rowtime.core.stores import Place
-from rowtime.runtime.sinks.lake import Ready, last_of_each
+from rowtime.runtime.sinks.lake import Ready
 from rowtime.runtime.sinks.lake_files import NewFile
+from rowtime.runtime.sinks.lake_rows import last_of_each
 from rowtime.state.memory import read_table
 
 if TYPE_CHECKING:

@@ -119,7 +119,8 @@ class IcebergTable:
         except Exception as error:  # noqa: BLE001 - a type that Spark does not have, whatever error PySpark raises
             odd = f"has a type that Spark does not have ({error})"
         written = table.properties.get(_property(app), "")
-        mark = Mark(*map(int, written.split())) if written else Mark()
+        tick, rows, link = [*written.split(), ""][:3] if written else ("-1", "0", "")
+        mark = Mark(int(tick), int(rows), link)
         return TableState(str(table.metadata.table_uuid), columns, partitions, mark, odd)
 
     def marks(self, app: str) -> list[int]:
@@ -162,7 +163,7 @@ class IcebergTable:
         # pyiceberg's own retries would not read the mark again; this changes only this process's view, and no table.
         properties = {**table.metadata.properties, _RETRIES: "0"}
         table.metadata = table.metadata.model_copy(update={"properties": properties})
-        mark = f"{ready.mark.tick} {ready.mark.rows}"
+        mark = f"{ready.mark.tick} {ready.mark.rows} {ready.mark.link}".rstrip()
         bound = to_text(ready.bound)
         summary = {
             PUMP: ready.app,

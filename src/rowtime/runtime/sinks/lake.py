@@ -5,8 +5,9 @@ committed; no reader sees them there. One commit of the table adds them all, and
 which tick of which pump of which checkpoint it has: its *mark*. A start after a crash finds the mark, and publishes the
 tick only if the mark is older. The next start commits files that a crash has left in place without a commit.
 
-The mark counts the rows too. If a table has fewer rows than the journal has delivered, it is another table or an older
-copy; it is refused and never filled again (R564).
+The mark counts the rows too, and has the link by which the journal knows the tick (`ownership`). If a table has fewer
+rows than the journal has delivered, or another link, it is another table, an older copy, or that of another copy of the
+checkpoint; it is refused and never filled again (R564).
 
 On an object store nothing is renamed: files are written to their final place, in a folder of the pump, under unique
 names. VACUUM removes the leftovers of a crash, which no version names. A start does not: they might be another
@@ -21,10 +22,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-import numpy as np
-import pyarrow as pa
-
-from rowtime.core.columns import ROW_NUMBER
 from rowtime.core.counts import counted
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.shared_paths import sync
@@ -34,11 +31,13 @@ from rowtime.operators.gates.column_limits import Limit
 from rowtime.operators.gates.pump_gate import limited_gate
 from rowtime.plan.bind.sink_options import CHANGE, LakeOptions
 from rowtime.runtime.sinks.directory import STAGING, DirectorySink
+from rowtime.runtime.sinks.lake_rows import app_of
 from rowtime.runtime.sinks.lake_types import Fitted, fitted
-from rowtime.runtime.sinks.ownership import Claim, Contents, Record, changed, fenced, read, tag_of
+from rowtime.runtime.sinks.ownership import Claim, Contents, Proof, Record, changed, fenced, read, tag_of
 from rowtime.runtime.sources.lake_columns import type_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
@@ -53,10 +52,14 @@ _CHANGING: Final = ".changing"  # beside the record of a pump whose rows replace
 
 @dataclass(frozen=True)
 class Mark:
-    """A table's record of a pump: all ticks up to ``tick``, with so many ``rows``."""
+    """A table's record of a pump: all ticks up to ``tick``, with so many ``rows``; ``link`` identifies them.
+
+    The link is empty if an older version wrote the last tick.
+    """
 
     tick: int = -1
     rows: int = 0
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,7 @@ class LakeSink(DirectorySink):
         super().__init__(path, self._wanted.pump)
         self._table, self._fitted = table, Fitted()
         self._known: TableState | None = None
+        self._last = Mark()  # of the table, when it was claimed or last written
         self._committed: float | None = None  # when, by the clock of this process
         self._spare: int | None = None  # files that could be parts of larger ones, once they have been counted
 
@@ -206,12 +210,23 @@ class LakeSink(DirectorySink):
         self._identity = claim.identity
         table = self._table.look(self._app)
         self._check(table)
-        if (table.mark.rows if table else 0) < claim.least:
+        self._last = table.mark if table else Mark()
+        if self._last.rows < claim.least:
             raise self._another(table, claim.least)
+        if not claim.knows(self._last.link) and self._last.tick <= claim.tick:
+            raise self._of_another_copy(claim.least)
         if table is None and (foreign := next(self._foreign(), None)) is not None:
             what = f"the pump {self._pump} cannot write to {self._wanted.place}: the folder is no table, and has files"
             raise refuse("R562", f"{what} ({foreign.name})", "Take a new folder or an empty one, or convert this one.")
         return super().claim(claim)
+
+    @property
+    def proof(self) -> Proof | None:
+        """Return what identifies the rows of the table."""
+        return Proof(self._last.rows, self._last.link) if self._known is not None else None
+
+    def _compare(self, claim: Claim, target: str) -> None:
+        """Do nothing: the table has the mark, not the folder."""
 
     def folder(self, checkpoint: Place) -> Place:
         """Return the staging folder; on a store, the final folder of the files."""
@@ -275,6 +290,9 @@ class LakeSink(DirectorySink):
         state = f"has {table.mark.rows:,} of them" if table else "is gone"
         return changed(self._pump, self._wanted.place, rows, state)
 
+    def _of_another_copy(self, rows: int) -> Refused:
+        return changed(self._pump, self._wanted.place, rows, "has those of another copy of the checkpoint")
+
     # -- schedule -----------------------------------------------------------------------
 
     def waits(self) -> bool:
@@ -307,11 +325,17 @@ class LakeSink(DirectorySink):
         for _ in range(_TRIES):
             with contextlib.suppress(Conflict):
                 table = self._opened(before)
-                if table.mark.tick >= batch.tick or not batch.count:
+                if table.mark.tick >= batch.tick and batch.count:
+                    if table.mark.tick == batch.tick and table.mark.link != batch.link:
+                        raise self._of_another_copy(before + batch.count)
+                    self._last = table.mark
                     return
                 if table.mark.rows != before:
                     raise self._another(table, before)
-                self._commit(batch, before)
+                if table.mark.link != self._last.link:
+                    raise self._of_another_copy(before)
+                if batch.count:
+                    self._commit(batch, before)
                 return
         what = f"the pump {self._pump} cannot commit to {self._wanted.place}: others committed first {_TRIES} times"
         raise Failure(Problem("R565", what, hint="The tick is repeated. Let the other writers commit less often."))
@@ -348,9 +372,9 @@ class LakeSink(DirectorySink):
         if missing is not None:
             what = f"{missing}, which has rows of tick {batch.tick} of the pump {self._pump}, is gone"
             raise Failure(Problem("R568", what, hint="Restore it from a copy. Rowtime does not guess what it held."))
-        mark = Mark(batch.tick, before + batch.count)
+        mark = Mark(batch.tick, before + batch.count, batch.link)
         self._table.commit(Ready(self._app, files, mark, batch.bound, options.key, gone))
-        self._committed = time.monotonic()
+        self._committed, self._last = time.monotonic(), mark
         for file in batch.files if options.key else ():
             file.unlink(missing_ok=True)  # merged files
         self._compact(len(files))
@@ -372,23 +396,3 @@ def published(name: str) -> str:
     if not folder.startswith(_OWN):
         return file
     return f"part-{file.removesuffix('.parquet')}-{folder.removeprefix(_OWN)}.parquet"
-
-
-def app_of(identity: str, pump: str) -> str:
-    """Return the name of a checkpoint's pump in a table."""
-    return f"rowtime/{identity}/{pump}"
-
-
-def last_of_each(rows: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Return the last row of each key."""
-    numbered = rows.append_column(ROW_NUMBER, pa.array(np.arange(rows.num_rows)))
-    return rows.take(numbered.group_by(list(key)).aggregate([(ROW_NUMBER, "max")])[f"{ROW_NUMBER}_max"])
-
-
-def compared(schema: pa.Schema) -> list[str]:
-    """Return the columns for which a file that Spark did not write may have statistics.
-
-    Floating-point columns are excluded: other writers omit NaN there, and Spark, for which NaN is the greatest, would
-    skip the file.
-    """
-    return [field.name for field in schema if not (pa.types.is_floating(field.type) or pa.types.is_nested(field.type))]

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from rowtime.core.shared_paths import sync, temporary
 from rowtime.core.stores import ObjectPlace, Place
-from rowtime.runtime.sinks.lake import compared
+from rowtime.runtime.sinks.lake_rows import compared
 
 T = TypeVar("T")
 _GROUP: Final = 1 << 20  # rows written at once

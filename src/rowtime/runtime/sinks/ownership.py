@@ -13,6 +13,7 @@ from hashlib import sha256
 from shlex import quote
 from typing import Any, Final, NamedTuple
 
+from rowtime.core.counts import counted
 from rowtime.core.errors import Refused, refuse
 from rowtime.core.stores import ObjectPlace, Place, place_of
 from rowtime.core.time import to_text
@@ -36,9 +37,9 @@ class Claim:
 
     ``sent``: how many rows its target has by the journal, at least and at most (a tick may not have been delivered);
     ``None`` if the journal does not know the pump. ``next_row``: the number of the next row in the journal, ``tick``:
-    its last tick; ``proof``: the content of the target before it, if the journal knows that. ``at``: the time of day,
-    µs UTC. ``called``: the pump's name in a statement, if it is another one; ``shared``: the target is a topic, in
-    which another pump name is not another place.
+    its last tick; ``proof``: the content of the target before it, if the journal knows that; ``link``: what identifies
+    the content after it. ``at``: the time of day, µs UTC. ``called``: the pump's name in a statement, if it is another
+    one; ``shared``: the target is a topic, in which another pump name is not another place.
     """
 
     pump: str
@@ -51,12 +52,17 @@ class Claim:
     called: str = ""
     shared: bool = False
     proof: Proof | None = None
+    link: str = ""
     tick: int = -1
 
     @property
     def least(self) -> int:
         """Return how many rows the target has at least."""
         return 0 if self.sent is None else self.sent[0]
+
+    def knows(self, link: str) -> bool:
+        """Return True for the link of a target that has the rows of the last tick, or those before it."""
+        return self.proof is None or link in (self.proof.link, self.link)
 
     @property
     def statement(self) -> str:
@@ -180,7 +186,7 @@ def check_owner(folder: Place, mine: Record, target: str) -> None:
 
 def changed(pump: str, target: str, rows: int, state: str) -> Refused:
     """Return R564: a target does not have the rows that it was given; ``state``: what it has, in words."""
-    what = f"the pump {pump} has written {rows:,} rows to {target}, which {state}"
+    what = f"the pump {pump} has written {counted(rows, 'rows')} to {target}, which {state}"
     hint = (
         "It was removed, created again or restored from another copy. Rowtime does not write its rows again. "
         "Restore it, or start with a new --checkpoint and a new target, which reads the streams from the start."

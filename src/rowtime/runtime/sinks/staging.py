@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -113,14 +114,15 @@ class Stage:
             files = self._write(tick, node, delta)
         count = sum(rows for _, rows in files)
         floor = control.floor if self.floor is None else self.floor
-        proof = [*(getattr(self.sink, "proof", None) or ())] or control.proof
-        tick.remember(
-            node, base=self.base or control.base, floor=floor, sequence=first + count, bound=bound, proof=proof
-        )
-        if not count and bound == control.bound and self.gathered is None:
+        nothing = not count and bound == control.bound and self.gathered is None
+        link, base = control.link if nothing else f"{uuid.uuid4().int >> 68:016x}", self.base or control.base
+        proof = getattr(self.sink, "proof", ())
+        proof = [*proof] if proof is not None else [] if first else [0, ""]  # a target without rows has no link
+        tick.remember(node, base=base, floor=floor, sequence=first + count, bound=bound, proof=proof, link=link)
+        if nothing:
             return None
         staged = {"files": files, "first": first, "count": count, "bound": bound, "sums": self._sums}
-        staged |= {"folder": self._place(), "skipped": control.skipped}
+        staged |= {"folder": self._place(), "skipped": control.skipped, "link": link}
         if self.gathered is not None:
             staged = _behind(self.gathered.staged, staged)
         check = getattr(self.sink, "check", None)
@@ -231,8 +233,8 @@ class Stage:
         def rows() -> DataFrame:
             return spark.read.parquet(*map(for_spark, files))
 
-        skipped = staged.get("skipped", 0)
-        return Batch(tick, staged["first"], staged["count"], staged["bound"], files, table, rows, skipped)
+        numbers = staged["first"], staged["count"], staged["bound"]
+        return Batch(tick, *numbers, files, table, rows, staged.get("skipped", 0), staged.get("link", ""))
 
     def recover(self, staged: Mapping[str, Any] | None) -> None:
         """Remove files of crashed ticks; raises ``Failure`` (R406) if one of the last tick's is damaged."""

@@ -60,6 +60,7 @@ class StreamLogSink:
         self._before: Record | None = None
         self._least = 0  # rows that the log has by the journal
         self.proof: Proof | None = None  # the content of the log after the last delivery
+        self._delivery = ""  # the link of the tick that may be there after it
 
     def folder(self, checkpoint: Place) -> Place:
         """Return a folder in the checkpoint, until the rows are in the log."""
@@ -74,7 +75,7 @@ class StreamLogSink:
         """Return the record with which the pump may write, and lock its writer. Raises ``Refused``, see `ownership`."""
         target, self._before = f"the stream {self._stream}", read(self._own)
         owner(self._own, claim, target, self._contents)
-        self.proof, self._least = claim.proof, claim.least
+        self.proof, self._least, self._delivery = claim.proof, claim.least, claim.link
         try:
             self._open()
         except Refused as refused:
@@ -172,7 +173,9 @@ class StreamLogSink:
                 return
 
     def _append(self, node: SinkNode, batch: Batch) -> None:
+        self._delivery = batch.link
         writer = self._open()
+        writer.delivery = batch.link
         end = self._rows + batch.skipped
         if end < batch.first:
             raise self._changed(batch.first - batch.skipped, f"has {self._rows:,} of them")
@@ -211,20 +214,26 @@ class StreamLogSink:
 
         Bounds take positions too, so rows are counted, not items. Without a proof, a log whose first items were removed
         has what the journal says. Raises ``Refused`` (R564) if the log does not have
-        the item; if it was removed with all before it, the next one tells.
+        the item, or if others than those of the last tick follow it. If it was removed with all before it, the next one
+        tells.
         """
-        if self.proof is None or not self.proof.link:
-            begins = not entries or entries[0].first == 0
+        begins, known = not entries or entries[0].first == 0, self.proof
+        if known is None:
             return count_of(entries) if begins else max(count_of(entries), self._least)
-        known, rows = self.proof, 0
-        for entry in reversed(entries):
-            if link_of(entry) == known.link:
-                return known.rows + rows
-            rows += entry.count if isinstance(entry, Rows) else 0
-        if entries and entries[0].follows == known.link:
-            return known.rows + rows
-        state = f"has {rows:,} of them" if rows < known.rows else "has others"
-        raise self._changed(known.rows, state)
+        links = [*map(link_of, entries)] if known.link else []
+        at = links.index(known.link) + 1 if known.link in links else 0
+        rows = count_of(entries[at:])
+        if known.link and not at and not (entries and entries[0].follows == known.link):
+            raise self._changed(known.rows, f"has {rows:,} of them" if rows < known.rows else "has others")
+        if self._delivery and any(self._of_another(entry) for entry in entries[at:]):
+            raise self._changed(max(known.rows, self._least), "has those of another copy of the checkpoint")
+        return known.rows + rows if known.link or begins else max(rows, self._least)
+
+    def _of_another(self, entry: Entry) -> bool:
+        """Return True for rows or a bound that the last tick has not delivered; a fence is no such bound."""
+        if isinstance(entry, Rows) or (isinstance(entry, Bound) and entry.at > BEGINNING):
+            return entry.delivery != self._delivery
+        return False
 
     def _changed(self, rows: int, state: str) -> Refused:
         self.close()

@@ -6,8 +6,9 @@ It is a table of ours, ``rowtime_sinks``, beside the target, with one row for ea
     next_row   the number of the row that comes next; it changes in the transaction that brings the rows
     owner      the checkpoint that the pump belongs to (`ownership`), where its folder stood, and since when (µs UTC)
     base       the number of the checkpoint's first row
+    link       what identifies the rows up to the next one (`ownership`)
 
-An older version of rowtime had only the first two columns, and a sink of each checkpoint, whatever its table.
+Older versions of rowtime had no link, or only the first two columns, and a sink of each checkpoint, whatever its table.
 """
 
 from __future__ import annotations
@@ -20,12 +21,18 @@ from typing import Any, Final
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 
 from rowtime.core.counts import counted
-from rowtime.runtime.sinks.ownership import Contents, Record
+from rowtime.runtime.sinks.ownership import Contents, Proof, Record
 from rowtime.state.checkpoint import folder_of
 
 BOOK: Final = "rowtime_sinks"
 _LONGEST: Final = 340  # characters of a key; that of a checkpoint is appended
-_ADDED: Final = {"owner": "VARCHAR(64)", "place": "VARCHAR(2000)", "since": "BIGINT", "base": "BIGINT"}
+_ADDED: Final = {
+    "owner": "VARCHAR(64)",
+    "place": "VARCHAR(2000)",
+    "since": "BIGINT",
+    "base": "BIGINT",
+    "link": "VARCHAR(16)",
+}
 _PLACE: Final = 2000
 
 
@@ -48,11 +55,11 @@ class Book:
 
     def prepare(self) -> None:
         """Create the book, or add the new columns to that of an older version."""
-        if self._answers(f"SELECT owner FROM {self._name} WHERE 1 = 0"):  # noqa: S608
+        if self._has("owner") and self._has("link"):
             return
         columns = ", ".join(f"{name} {kind}" for name, kind in _ADDED.items())
-        if self._answers(f"SELECT sink FROM {self._name} WHERE 1 = 0"):  # noqa: S608
-            texts = [f"ALTER TABLE {self._name} ADD {name} {kind}" for name, kind in _ADDED.items()]
+        if self._has("sink"):
+            texts = [f"ALTER TABLE {self._name} ADD {n} {kind}" for n, kind in _ADDED.items() if not self._has(n)]
         else:
             keyed = "sink VARCHAR(400) NOT NULL PRIMARY KEY, next_row BIGINT NOT NULL"
             texts = [f"CREATE TABLE {self._name} ({keyed}, {columns})"]
@@ -62,7 +69,7 @@ class Book:
             self._connection.commit()
         except Py4JJavaError:  # another pipeline has just done it
             self._connection.rollback()
-            if not self._answers(f"SELECT owner FROM {self._name} WHERE 1 = 0"):  # noqa: S608
+            if not self._has("link"):
                 raise
 
     def record(self, pump: str, identity: str) -> Record | None:
@@ -80,11 +87,11 @@ class Book:
         rows = self._rows(f"SELECT next_row FROM {self._name} WHERE sink = ?", sink or self._key)  # noqa: S608
         return int(rows[0][0]) if rows else None
 
-    def next_row_of(self, identity: str) -> int | None:
-        """Return the same, while the pump belongs to a checkpoint."""
-        text = f"SELECT next_row FROM {self._name} WHERE sink = ? AND owner = ?"  # noqa: S608
+    def proof_of(self, identity: str) -> Proof | None:
+        """Return the same with its link, while the pump belongs to a checkpoint."""
+        text = f"SELECT next_row, link FROM {self._name} WHERE sink = ? AND owner = ?"  # noqa: S608
         rows = self._rows(text, self._key, identity)
-        return int(rows[0][0]) if rows else None
+        return Proof(int(rows[0][0]), rows[0][1] or "") if rows else None
 
     @property
     def former(self) -> int | None:
@@ -125,20 +132,20 @@ class Book:
             raise
         return True
 
-    def advance(self, identity: str, before: int, after: int) -> bool:
-        """Record the next number in the current transaction, in place of the one ``before``.
+    def advance(self, identity: str, before: int, after: Proof) -> bool:
+        """Record the next number and its link in the current transaction, in place of the number ``before``.
 
         Return False if the checkpoint does not own the table any more, or if another driver of it has added rows since.
         It locks the row of the book, so that nobody takes over before the transaction ends.
         """
-        text = f"UPDATE {self._name} SET next_row = ? WHERE sink = ? AND owner = ? AND next_row = ?"  # noqa: S608
-        return bool(self._change(text, after, self._key, identity, before))
+        text = f"UPDATE {self._name} SET next_row = ?, link = ? WHERE sink = ? AND owner = ? AND next_row = ?"  # noqa: S608
+        return bool(self._change(text, after.rows, after.link, self._key, identity, before))
 
     # -- statements -------------------------------------------------------------------
 
-    def _answers(self, text: str) -> bool:
+    def _has(self, column: str) -> bool:
         try:
-            self._rows(text)
+            self._rows(f"SELECT {column} FROM {self._name} WHERE 1 = 0")  # noqa: S608
         except Py4JJavaError:
             self._connection.rollback()
             return False
