@@ -28,6 +28,7 @@ from rowtime.client.home import Home
 from rowtime.core import markup
 from rowtime.core.errors import Problem, Problems, Refused, refuse
 from rowtime.core.log import LOG
+from rowtime.core.small_ticks import SmallTicks
 from rowtime.core.stores import Place, place_of
 from rowtime.observe.options import observing
 from rowtime.observe.spark_listeners import QueryListener
@@ -55,7 +56,9 @@ class Pipeline:
 
     ``spark``: your session. rowtime derives its own session from it, with your functions. Without it, rowtime starts a
     local session with the settings ``conf``. ``home``: where named streams are (default ``ROWTIME_HOME``, else
-    ``.rowtime``). Raises ``Refused`` (R542) if both ``spark`` and ``conf`` are given.
+    ``.rowtime``). ``small_ticks``: where ticks of up to a million rows are computed, ``"driver"`` or ``"spark"``, which
+    is a task of Spark (`docs/clusters.md`). Raises ``Refused``: R542 if both ``spark`` and ``conf`` are given, R541 for
+    another place of small ticks.
     """
 
     def __init__(
@@ -64,7 +67,12 @@ class Pipeline:
         *,
         home: str | Place | None = None,
         conf: Mapping[str, str] | None = None,
+        small_ticks: str = SmallTicks.DRIVER,
     ) -> None:
+        if small_ticks not in [*SmallTicks]:
+            what = f"small_ticks is {small_ticks!r}; it is where small ticks are computed"
+            raise refuse("R541", what, f"Use one of: {', '.join(SmallTicks)}.")
+        self.small_ticks = SmallTicks(small_ticks)
         self._sessions = Sessions(spark, conf or {})
         self.home = Home(home)
         self._text: list[str] = []

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.errors import Problem, Refused
+from rowtime.core.small_ticks import SmallTicks
 from rowtime.plan.program import Program
 from rowtime.plan.upgrade import upgrade_of
 from rowtime.runtime.claims import let_leave
 from rowtime.runtime.engine import Engine
+from rowtime.runtime.executors.tasks import Tasks
 from rowtime.runtime.faults import naming_disks
 from rowtime.runtime.first_start import FirstStart
 from rowtime.runtime.function_pins import check, keep
@@ -114,6 +116,7 @@ def _begun(pipeline: Pipeline, spark: SparkSession, start: Start) -> Engine:
     sources, stages = pipeline.sources(program, place), pipeline.stages(program, place)
     engine = Engine(spark, program, place, sources, stages, start.limits, start.ends, start.available_now)
     engine.tables = pipeline.given_tables(program)
+    engine.tasks = Tasks() if pipeline.small_ticks is SmallTicks.SPARK else None
     engine.take_over = {*(name.lower() for name in start.take_over), *program.take_over}
     engine.start()
     try:

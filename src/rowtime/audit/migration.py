@@ -112,7 +112,7 @@ class Migration(Replay):
 
     def _keep(self, running: RunningTick, deltas: Mapping[str, Delta]) -> None:
         entry = self._entry(running, self._notes, deltas)
-        given = running.given.by_operator(deltas, self._uncounted)
+        given = self.steps.counted(running, deltas)
         entry[KEY] = replace(cost_so_far(running, self._taken), given=given).stored(None)
         for gate, paths in entry["refused"].items():
             self._refused[gate] += paths

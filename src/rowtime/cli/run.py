@@ -21,6 +21,7 @@ from rowtime.cli.options import (
     spark_conf,
     variables,
 )
+from rowtime.core.small_ticks import SmallTicks
 
 Folder = Annotated[
     str | None,
@@ -64,6 +65,13 @@ KeepTicks = Annotated[
     ),
 ]
 
+Small = Annotated[
+    SmallTicks,
+    typer.Option(
+        "--small-ticks", help="Where ticks of up to a million rows are computed: the driver, or Spark's tasks."
+    ),
+]
+
 MetricsPort = Annotated[
     int | None,
     typer.Option("--metrics-port", metavar="N", min=0, max=65_535, help="Serve metrics for Prometheus on this port."),
@@ -94,6 +102,7 @@ def run(
     take_over: TakeOver = None,
     renewed: Renewed = None,
     keep_ticks: KeepTicks = 0,
+    small_ticks: Small = SmallTicks.DRIVER,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = "",
     openlineage: OpenLineage = False,
@@ -107,7 +116,7 @@ def run(
 ) -> None:
     """Run a script. Ctrl-C stops it after the current tick, a second Ctrl-C at once."""
     how: dict[str, Any] = {"available_now": available_now or end, "end": end, "take_over": take_over or ()}
-    how |= {"keep_ticks": keep_ticks, **({"lineage": True} if openlineage else {})}
+    how |= {"keep_ticks": keep_ticks, "small_ticks": small_ticks, **({"lineage": True} if openlineage else {})}
     if metrics_port is not None:
         how["metrics"] = f"{metrics_host}:{metrics_port}"
     settings_of_spark = spark_conf(conf, jars, packages)

@@ -76,7 +76,8 @@ def run_script(
     as_json: bool,
 ) -> None:
     """Run a script with a checkpoint that is named after it, unless another is given; ``how``: as for `start`."""
-    pipeline = Pipeline(home=home, conf=conf).sql(script, settings).renewed(*how.pop("renewed"))
+    pipeline = Pipeline(home=home, conf=conf, small_ticks=how.pop("small_ticks"))
+    pipeline.sql(script, settings).renewed(*how.pop("renewed"))
     folder = checkpoint or str(pipeline.home.path / CHECKPOINTS / name)
     program = pipeline.compile(folder, imports=True)
     log.secrets = program.secrets

@@ -8,6 +8,7 @@ row), it is found here, from the declared columns upwards.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from pyspark.errors import AnalysisException
@@ -45,6 +46,10 @@ class ColumnTypes:
         self._spark = spark
         self._known: dict[str, tuple[str, ...]] = {}
         self._rows: dict[str, DataFrame] = {}
+
+    def known(self, types: Mapping[str, Sequence[str]]) -> None:
+        """Note types that are known already, by operator."""
+        self._known.update({name: tuple(of) for name, of in types.items()})
 
     def of(self, node: Operator) -> tuple[str, ...]:
         """Return the types of an operator's output, as Spark's type text, in the order of its columns."""

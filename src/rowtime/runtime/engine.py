@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException
 
 from rowtime.core.errors import Failure, RowtimeError, refuse
 from rowtime.core.time import BEGINNING, wall_clock
-from rowtime.frames.local import FEW, HANDING_OVER, is_local
+from rowtime.frames.local import FEW, HANDING_OVER
 from rowtime.frames.queries import TooMany, Uncomputed
 from rowtime.operators.contract import Delta, Operator
 from rowtime.operators.contract.intake import Intake
@@ -24,7 +24,6 @@ from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.plan.clock_functions import fixed
 from rowtime.plan.program import Program
 from rowtime.runtime import quiet
-from rowtime.runtime.adopted_files import adopted_files
 from rowtime.runtime.analysis import quietly, words_of
 from rowtime.runtime.arrivals import Arrivals
 from rowtime.runtime.brokers import answering
@@ -33,8 +32,9 @@ from rowtime.runtime.close_look import CloseLook, closer
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.endings import split_ends, with_end
 from rowtime.runtime.entries import cuts_input, entry_of
+from rowtime.runtime.executors.steps import Steps, Tap
+from rowtime.runtime.executors.tasks import LeftToDriver, Tasks
 from rowtime.runtime.faults import naming_disks, naming_functions, sets_aside
-from rowtime.runtime.given_rows import to_watch, uncounted
 from rowtime.runtime.handing_over import HandingOver
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.late_session import describe_jobs, is_here, wait_for
@@ -49,7 +49,6 @@ from rowtime.runtime.sources.contract import Limits, Source
 from rowtime.runtime.sources.failures import OF_STORES, naming
 from rowtime.runtime.tick import GivenTable, RunningTick
 from rowtime.runtime.upgrades import bound, change
-from rowtime.runtime.visible_changes import visible_changes
 from rowtime.runtime.watch import Watch
 from rowtime.state import cuts, pump_orders, settings
 from rowtime.state.checkpoint import IDENTITY, Checkpoint
@@ -66,7 +65,6 @@ if TYPE_CHECKING:
     from rowtime.runtime.sinks.staging import Stage
 
 Hook = Callable[[str], None]
-Tap = Callable[[Operator, Delta], None]
 
 
 FAULTS_A_TICK = 1_000  # unreadable files, each found by a job of its own
@@ -100,6 +98,7 @@ class Engine:
     changes: tuple[str, ...] = ()
     take_over: Collection[str] = ()
     settle: Callable[..., None] = lambda *, succeeded: None  # noqa: ARG005 - its name is given
+    tasks: Tasks | None = None
 
     def __post_init__(self) -> None:
         self.presence, self.watch, self._portions = Presence(self.program.operators), Watch(), Portions()
@@ -122,11 +121,8 @@ class Engine:
             stage.go_on(self.entry["control"].get(name, {}))
         self._handing_over = HandingOver(self.spark, self.checkpoint, self.stages, program.sinks)
         takers = [name for name, stage in self.stages.items() if stage.adopts]
-        self._demands = adopted_files(program, self.types.of, takers), visible_changes(program)
+        self.steps = Steps.of(program, self.types, takers)
         self._arrivals, self._streams = Arrivals(program.operators), program.streams
-        plan = program.described()
-        self._uncounted = uncounted(plan)
-        self._watched = to_watch(plan, self._uncounted)
 
     # -- start and stop ----------------------------------------------------------------
 
@@ -233,6 +229,8 @@ class Engine:
                 self._here = False  # Spark reports the problem, or computes it
                 if isinstance(error, TooMany):  # the next ticks would fail in the same way
                     self._most = FEW if self._most > FEW else -1
+            except LeftToDriver:
+                continue
             except Exception as error:
                 if late and not isinstance(error, RowtimeError):  # PySpark's functions need Spark, whatever the session
                     wait_for(self.spark)
@@ -263,12 +261,11 @@ class Engine:
         for setting in set_by_hand:
             running.set_by_hand(setting["operator"], setting["at"])
         self.hook("before state")
-        deltas = self._step(running)
+        deltas, given = self._computed(running, taken)
         with meter.part(JOURNAL):
             self._handing_over.written()
         self.hook("after state")
         meter.stepped()
-        given = running.given.by_operator(deltas, self._uncounted)
         committed = replace(cost_so_far(running, taken), given=given)
         with meter.part(JOURNAL):
             entry = self._entry(running, notes, deltas)
@@ -318,8 +315,8 @@ class Engine:
         self._fresh = False
         number = self.entry["tick"] + 1
         folder = self.checkpoint.folder
-        demands, memory = self._demands, self._memory
-        running = RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, *demands, memory)
+        demands = self.steps.adopted, self.steps.changing
+        running = RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, *demands, self._memory)
         few = sum(part.part.rows or 0 for part in taken.values()) <= self._most
         running.local = self._here and few and self._close_look is None
         running.tables, running.column_types, running.narrowed = self.tables, self.types, self._limits()
@@ -328,22 +325,23 @@ class Engine:
         self.watch.reads(running, taken)
         return running
 
+    def _computed(self, running: RunningTick, taken: Mapping[str, Taken]) -> tuple[dict[str, Delta], dict[str, int]]:
+        """Let the operators step; return what each gives, and the number of rows where that is known."""
+        done = self.tasks.done(running, self.steps, self.entry, taken, self.stages) if self.tasks is not None else None
+        if done is None:
+            deltas = self._step(running)
+            return deltas, self.steps.counted(running, deltas)
+        for node in self.program.sinks:
+            if node.name in running.outputs:
+                self.stages[node.name].wrote(self.spark, node, running.number, running.outputs[node.name])
+        return done
+
     def _step(self, running: RunningTick) -> dict[str, Delta]:
-        deltas: dict[str, Delta] = {}
         look, before = self._close_look, HANDING_OVER.set(running.name_jobs)
         try:
             hint = "The tick is not committed; rowtime tries it again unchanged."
             with quietly(), answering("a topic of Kafka cannot be read", hint):
-                for node in self.program.operators:
-                    given = [deltas[child.name] for child in node.inputs]
-                    running.here = bool(given) and all(of.rows is None or is_local(of.rows) for of in given)
-                    delta = look.step(running, node, given) if look else node.step(running, given)
-                    watched = self._watched if look is None else {}
-                    deltas[node.name] = running.given.watched(self.spark, node, delta, watched)
-                    rows = deltas[node.name].rows
-                    if is_local(rows) and node.name not in self.program.read_once:
-                        rows.share()
-                    self.tap(node, deltas[node.name])
+                return self.steps.done(running, self.tap, look)
         except AnalysisException as wrong:
             raise refuse("R107", f"Spark refuses an expression: {words_of(wrong)}") from wrong
         finally:
@@ -353,7 +351,6 @@ class Engine:
                 release = getattr(source, "release", None)
                 if release is not None:
                     release()
-        return deltas
 
     def _tidy(self, running: RunningTick) -> None:
         for segment in running.dropped():

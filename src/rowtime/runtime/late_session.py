@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from threading import Thread, get_ident
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from pyspark.sql import SparkSession
 
 from rowtime.core.errors import RowtimeError
+from rowtime.frames.queries import Uncomputed
 
 # ruff: noqa: SLF001 - PySpark has no public way to the JVM of the process
 
@@ -70,9 +71,22 @@ class LateSession(SparkSession):
         return getattr(self, name)
 
 
+class NeedsSparkError(Uncomputed):
+    """Only a Spark session can compute this, and there is none in a task."""
+
+
+class NoSession:
+    """Stands for the session in a task of Spark."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NeedsSparkError(name)
+
+
 def is_here(spark: SparkSession) -> bool:
     """Return True if using a session does not wait for Spark."""
-    return not isinstance(spark, LateSession) or spark.is_here()
+    return not isinstance(spark, LateSession | NoSession) or (isinstance(spark, LateSession) and spark.is_here())
 
 
 def describe_jobs(spark: SparkSession, text: str) -> None:

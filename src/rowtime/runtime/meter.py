@@ -28,6 +28,15 @@ LATE: Final = 0.02  # seconds in which Spark may still record a job that has end
 Span = tuple[int, int]  # from and to, ns
 
 
+@dataclass(frozen=True)
+class Measured:
+    """New files, their bytes, and the event times that each gate has accepted (µs UTC)."""
+
+    files: int
+    size: int
+    times: Mapping[str, list[int]]
+
+
 @dataclass
 class Meter:
     """Measures one tick, from now on. ``jobs``: Spark's times of its jobs; without them they count as planning."""
@@ -57,6 +66,14 @@ class Meter:
         finally:
             self.now = ""
             self._spans.append((name, (began, time.perf_counter_ns())))
+
+    def measured(self) -> Measured:
+        """Return the counts, for a meter in another process."""
+        return Measured(self.files, self.size, self.times)
+
+    def take(self, measured: Measured) -> None:
+        """Add the counts of a meter in another process."""
+        self.files, self.size, self.times = self.files + measured.files, self.size + measured.size, {**measured.times}
 
     def wrote(self, segments: Iterable[Segment]) -> None:
         """Count new files."""

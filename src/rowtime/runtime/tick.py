@@ -23,6 +23,7 @@ from pyspark.sql.types import StructField
 from rowtime.core.columns import BOUND, DUE, ROUTE
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.stores import Place
+from rowtime.frames.constants import value_of
 from rowtime.operators.contract import Control, Delta, Operator
 from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.operators.contract.intake import Intake
@@ -35,6 +36,7 @@ from rowtime.operators.streams.table import Table
 from rowtime.operators.streams.table_versions import TableVersions, kept_versions
 from rowtime.runtime import local_rows
 from rowtime.runtime.apart import above, apart
+from rowtime.runtime.begun import OUTCOME, Begun, Outcome, carried
 from rowtime.runtime.clock_pass import clock_pass
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.given_rows import GivenRows
@@ -89,8 +91,7 @@ class RunningTick:
         self.ledger: Ledger = {}
         self.skipped: dict[str, list[DataFrame]] = {}  # by gate; the ledger has counted them already
         self.jobs: list[str] = []
-        self.now = 0
-        self.meter, self.given = Meter(), GivenRows()
+        self.meter, self.given, self.now = Meter(), GivenRows(), 0
         self._intakes, self._deliver, self._adopted, self._changing = intakes, deliver, adopted, changing
         self.local = True
         self.here = False  # an operator has no rows but the driver's: Spark runs a job only if it is given some
@@ -141,8 +142,8 @@ class RunningTick:
         return [*self.skipped.get(gate, ()), *(self.read(*written) for written in self._refused.get(gate, ()))]
 
     def scalar(self, query: str) -> int:
-        """Return the value of a query over constants; Spark folds it, without a job."""
-        return int(self.spark.sql(query).collect()[0][0])
+        """Return the value of a query over constants; if Spark has to, it folds it, without a job."""
+        return value_of(query) or int(self.spark.sql(query).collect()[0][0])
 
     def types(self, node: Operator) -> Sequence[str]:
         """Return the types of an operator's columns, computed ones too."""
@@ -307,9 +308,23 @@ class RunningTick:
 
     # -- after the steps --------------------------------------------------------
 
+    def begun(self, entry: Mapping[str, Any]) -> Begun | None:
+        """Return the tick for another process; ``None`` if its steps need rows of this one. ``entry``: the last."""
+        if not self.local or self.skipped or self.trying:
+            return None
+        return Begun(self.number, self.folder, self.now, carried(entry, self._stored), self.narrowed, self.given.few)
+
+    def outcome(self) -> Outcome:
+        """Return the outcome of the steps: scalars, segments, counts and names of files, and no rows."""
+        return {name: vars(self)[name] for name in OUTCOME}, self.meter.measured()
+
+    def take(self, outcome: Outcome) -> None:
+        """Take over the outcome of steps in another process."""
+        vars(self).update(outcome[0])
+        self.meter.take(outcome[1])
+
     def _new(self, segments: Iterable[Segment]) -> None:
-        listed = [*segments]
-        self.meter.wrote(listed)
+        self.meter.wrote(listed := [*segments])
         self._written += (segment.path for segment in listed)
 
     def read(self, key: str, segments: Sequence[Segment]) -> DataFrame:
@@ -333,8 +348,7 @@ class RunningTick:
         return reduce(lambda one, other: one.unionByName(other), parts)
 
     def _table(self, segment: Segment) -> pa.Table:
-        table = self._tables.get(segment.path)
-        return self.memory.get(segment) if table is None else table
+        return self._tables[segment.path] if segment.path in self._tables else self.memory.get(segment)
 
     def entry(self) -> dict[str, Any]:
         """Return the journal entry of this tick."""
@@ -358,8 +372,8 @@ class RunningTick:
 
     def kept(self) -> dict[str, Kept]:
         """Return what is kept after the tick, by operator and kind."""
-        logs = {key: log for key, log in self.logs.items() if not key.endswith(_PASSING)}
-        return {key: Kept.of(log, self._written) for key, log in logs.items() if log.live or log.dropped}
+        logs = ((key, log) for key, log in self.logs.items() if not key.endswith(_PASSING))
+        return {key: Kept.of(log, self._written) for key, log in logs if log.live or log.dropped}
 
     def dropped(self) -> list[Segment]:
         """Return segments that are dead once this tick is committed."""

@@ -255,7 +255,7 @@ class Panes(RowGroups):
         if not len(positions):
             return None
         columns = {POSITION: pa.array(positions), "__before": pa.array(bounds), "__after": pa.array(fires)}
-        return tick.spark.createDataFrame(pa.table(columns))
+        return tick.frame(self, pa.table(columns))
 
     def _in_time(self, line: Timeline) -> str:
         """Return the bound that releases a row that came before its pane's end, BIGINT in Spark SQL."""

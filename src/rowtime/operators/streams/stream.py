@@ -356,7 +356,7 @@ class Stream(Operator):
         if intake.raises:
             shown = f"coalesce({ROWTIME}, {ARRIVAL})"
             if bounds:  # they raise only the rows after them
-                rows = rows.unionByName(_bound_items(tick, bounds), allowMissingColumns=True)
+                rows = rows.unionByName(self._bound_items(tick, bounds), allowMissingColumns=True)
             if verdict is not None and verdict.refused is not None:
                 rows = _without(tick, rows, verdict.refused)
                 shown = f"CASE WHEN {REFUSED} IS NULL THEN {shown} END"
@@ -367,6 +367,16 @@ class Stream(Operator):
         others = [quoted(name) for name in rows.columns if name not in (CANDIDATE, SHOWN)]
         rows = rows.selectExpr(*others, f"coalesce({ROWTIME}, {arrival}) AS {CANDIDATE}")
         return rows.where(f"{BOUND} IS NULL").drop(BOUND) if bounds and not intake.in_band else rows
+
+    def _bound_items(self, tick: Tick, bounds: Sequence[tuple[str, int, int]]) -> DataFrame:
+        """Return bounds that are beside the rows, as items among them."""
+        writers, positions, times = zip(*bounds, strict=True)
+        columns = {
+            WRITER: pa.array(writers),
+            POSITION: pa.array(positions),
+            BOUND: pa.array(times, pa.timestamp("us", "UTC")),
+        }
+        return tick.frame(self, pa.table(columns))
 
 
 def streams_of(operators: Iterable[Operator]) -> list[Stream]:
@@ -379,17 +389,6 @@ def _in_size(name: str, kind: str) -> str:
     column = quoted(name)
     fits = f"coalesce({in_length(column, kind)}, true)"
     return f"CASE WHEN {fits} THEN {in_size(column, kind)} ELSE {column} END AS {column}"
-
-
-def _bound_items(tick: Tick, bounds: Sequence[tuple[str, int, int]]) -> DataFrame:
-    """Return bounds that are beside the rows, as items among them."""
-    writers, positions, times = zip(*bounds, strict=True)
-    columns = {
-        WRITER: pa.array(writers),
-        POSITION: pa.array(positions),
-        BOUND: pa.array(times, pa.timestamp("us", "UTC")),
-    }
-    return tick.spark.createDataFrame(pa.table(columns))
 
 
 def _without(tick: Tick, rows: DataFrame, refused: pa.Table) -> DataFrame:

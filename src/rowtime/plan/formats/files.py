@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Final
 
 from rowtime.plan.finite import ENDS
@@ -248,10 +249,14 @@ WRITES: Final = {
 """Options for Spark's ``to_csv`` and ``to_json`` in a stream to which a pump writes."""
 
 
-def names_of(glob: str) -> Callable[[str], bool]:
+def names_of(glob: str) -> partial[bool]:
     """Return a test of file names for a glob: ``*``, ``?``, ``[a-z]`` and ``{csv,txt}``."""
     braces = re.search(r"\{([^{}]*)\}", glob)
     if braces is None:
-        return lambda name: fnmatchcase(name, glob)
-    parts = [names_of(f"{glob[: braces.start()]}{part}{glob[braces.end() :]}") for part in braces[1].split(",")]
-    return lambda name: any(part(name) for part in parts)
+        return partial(_fits, (glob,))
+    parts = (names_of(f"{glob[: braces.start()]}{part}{glob[braces.end() :]}") for part in braces[1].split(","))
+    return partial(_fits, tuple(glob for part in parts for glob in part.args[0]))
+
+
+def _fits(globs: Sequence[str], name: str) -> bool:
+    return any(fnmatchcase(name, glob) for glob in globs)

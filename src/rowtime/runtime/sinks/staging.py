@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,21 @@ class Gathered:
     staged: Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class Declared:
+    """What a sink says of the files that are written for it; the rest of it stays in the driver's process."""
+
+    casts: Mapping[str, str]
+    required: frozenset[str]
+    proof: Sequence[Any] | None
+
+    @classmethod
+    def by(cls, sink: Any) -> Any:
+        """Return what a sink says."""
+        required: frozenset[str] = getattr(sink, "required", frozenset())
+        return cls(getattr(sink, "casts", {}), required, getattr(sink, "proof", None))
+
+
 class Stage:
     """Stages and publishes for one sink operator."""
 
@@ -62,7 +78,7 @@ class Stage:
         self._sums: dict[str, int | None] = {}
         self.gathered: Gathered | None = None
         self.part: int | None = None  # of a tick that a migration computes in several parts
-        self._tried = 5 * SMALL  # the number of source rows up to which a result of unknown size may be small
+        self.tried = 5 * SMALL  # the number of source rows up to which a result of unknown size may be small
 
     def claim(self, claim: Claim) -> Callable[[], None]:
         """Claim the target; the returned function records the ownership. Raises ``Refused`` (`ownership`)."""
@@ -125,10 +141,27 @@ class Stage:
         staged |= {"folder": self._place(), "skipped": control.skipped, "link": link}
         if self.gathered is not None:
             staged = _behind(self.gathered.staged, staged)
-        check = getattr(self.sink, "check", None)
-        if count and check is not None:
-            check(node, self._batch(tick.spark, tick.number, staged, self._tables))
+        if count:
+            self.check(tick.spark, node, tick.number, staged)
         return staged
+
+    def portable(self) -> Stage:
+        """Return a stage that writes the same files in another process, without the sink; it checks nothing."""
+        twin = copy(self)
+        twin.sink, twin._tables = Declared.by(self.sink), {}  # noqa: SLF001 - its own
+        return twin
+
+    def wrote(self, spark: SparkSession, node: SinkNode, tick: int, staged: Mapping[str, Any]) -> None:
+        """Check what a portable stage has written for this one."""
+        self._tables = {}
+        if staged["count"] > staged.get("gathered", 0):
+            self.check(spark, node, tick, staged)
+
+    def check(self, spark: SparkSession, node: SinkNode, tick: int, staged: Mapping[str, Any]) -> None:
+        """Let the sink refuse staged rows before the tick's commit."""
+        check = getattr(self.sink, "check", None)
+        if check is not None:
+            check(node, self._batch(spark, tick, staged, self._tables))
 
     def _write(self, tick: RunningTick, node: SinkNode, delta: Delta) -> list[list[Any]]:
         assert delta.rows is not None
@@ -170,13 +203,13 @@ class Stage:
 
         A sort of unknown length computes its rows twice, to find the ranges of its tasks; this does it once.
         """
-        if delta.count is not None or delta.about is None or delta.about > self._tried:
+        if delta.count is not None or delta.about is None or delta.about > self.tried:
             return None
         table = collected(rows.limit(SMALL + 1))
         tick.given.limited(SMALL + 1, whole=table.num_rows <= SMALL)
         if table.num_rows <= SMALL:
             return table
-        self._tried = delta.about // 2
+        self.tried = delta.about // 2
         return None
 
     def _take(self, tick: RunningTick, segment: Segment) -> list[Any]:

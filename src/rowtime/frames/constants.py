@@ -1,0 +1,39 @@
+"""The value of a query over constants, computed without Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+from rowtime.frames.local import LocalFrame
+from rowtime.frames.queries import Uncomputed
+from rowtime.frames.words import Untranslated
+from rowtime.sql.generate import to_spark
+
+_NO_SESSION: Any = None
+
+
+def value_of(query: str) -> int | None:
+    """Return the value of ``SELECT expression FROM (SELECT …)``; ``None`` if Spark has to compute it."""
+    try:
+        value = _rows(parse_one(query, dialect="spark")).toArrow().column(0)[0].as_py()
+    except (Untranslated, Uncomputed, SqlglotError, AttributeError):  # there is no session to ask
+        return None
+    return value if isinstance(value, int) else None
+
+
+def _rows(query: exp.Expr) -> LocalFrame:
+    """Return the row of a query, whose innermost FROM is missing."""
+    source = query.args.get("from_") or query.args.get("from")
+    inner = LocalFrame(_NO_SESSION, [("__present", "int")], pa.table({"c0": pa.array([1], pa.int32())}))
+    if source is not None:
+        inner = _rows(source.this.this)
+    named = (
+        one if one.alias or isinstance(one, exp.Column) else exp.alias_(one, "__value") for one in query.expressions
+    )
+    rows = inner.selectExpr(*map(to_spark, named))
+    assert isinstance(rows, LocalFrame)
+    return rows

@@ -1,0 +1,66 @@
+"""The steps of a tick: each operator in plan order, over what the operators before it gave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from rowtime.frames.local import is_local
+from rowtime.operators.contract import Delta, Operator
+from rowtime.plan.program import Program
+from rowtime.runtime.adopted_files import adopted_files
+from rowtime.runtime.close_look import CloseLook
+from rowtime.runtime.column_types import ColumnTypes
+from rowtime.runtime.given_rows import to_watch, uncounted
+from rowtime.runtime.tick import RunningTick
+from rowtime.runtime.visible_changes import visible_changes
+
+Tap = Callable[[Operator, Delta], None]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of every tick of a program.
+
+    ``adopted``: the columns of sinks that take over an operator's files; ``changing``: operators above which each
+    change is needed; ``uncounted``: those whose rows nobody else counts; ``watched``: those that are counted for that
+    (`given_rows`); ``read_once``: those of which one operator reads all rows, once.
+    """
+
+    operators: Sequence[Operator]
+    adopted: Mapping[str, Mapping[str, str]]
+    changing: Collection[str]
+    uncounted: Sequence[str]
+    watched: Mapping[str, bool]
+    read_once: Collection[str]
+
+    @classmethod
+    def of(cls, program: Program, types: ColumnTypes, takers: Collection[str]) -> Steps:
+        """Return the steps of a program; ``takers``: its sinks that may take over files."""
+        plan = program.described()
+        few = uncounted(plan)
+        demands = adopted_files(program, types.of, takers), visible_changes(program)
+        return cls(program.operators, *demands, few, to_watch(plan, few), program.read_once)
+
+    def done(
+        self, running: RunningTick, tap: Tap = lambda _node, _delta: None, look: CloseLook | None = None
+    ) -> dict[str, Delta]:
+        """Let the operators step; return what each gives.
+
+        ``tap`` is called with each result, while it can be read; ``look`` examines the tick row by row.
+        """
+        deltas: dict[str, Delta] = {}
+        for node in self.operators:
+            given = [deltas[child.name] for child in node.inputs]
+            running.here = bool(given) and all(of.rows is None or is_local(of.rows) for of in given)
+            delta = look.step(running, node, given) if look else node.step(running, given)
+            deltas[node.name] = running.given.watched(running.spark, node, delta, {} if look else self.watched)
+            rows = deltas[node.name].rows
+            if is_local(rows) and node.name not in self.read_once:
+                rows.share()
+            tap(node, deltas[node.name])
+        return deltas
+
+    def counted(self, running: RunningTick, deltas: Mapping[str, Delta]) -> dict[str, int]:
+        """Return the numbers of rows that nobody else counts, if known."""
+        return running.given.by_operator(deltas, self.uncounted)

@@ -1,0 +1,103 @@
+"""Ticks whose operators step in a task of Spark: the driver sends the work, and receives the report."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from rowtime.core.log import LOG
+from rowtime.frames.queries import SETTINGS
+from rowtime.operators.contract import Delta
+from rowtime.runtime.executors.steps import Steps
+from rowtime.runtime.executors.work import Report, Work, computed
+from rowtime.runtime.intake import Taken
+from rowtime.runtime.late_session import NeedsSparkError, describe_jobs
+from rowtime.runtime.sinks.staging import Stage
+from rowtime.runtime.tick import RunningTick
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Run = Callable[["SparkSession", bytes], bytes]
+"""Computes packed work; returns the packed report."""
+TRIES: Final = 3  # ticks in a row that a task could not compute, until no further one is sent
+
+
+class LeftToDriver(Exception):
+    """A task could not compute a tick; its files are removed, and the driver computes it."""
+
+
+def in_a_task(spark: SparkSession, packed: bytes) -> bytes:
+    """Compute packed work in one task, as one job."""
+    rows = spark.range(0, 1, 1, 1).mapInArrow(partial(_task, packed), "report binary")
+    report: bytes = rows.toArrow()["report"][0].as_py()
+    return report
+
+
+def in_process(_spark: SparkSession, packed: bytes) -> bytes:
+    """Compute packed work in this process, as a task would."""
+    return computed(packed)
+
+
+def _task(packed: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from pyspark import TaskContext  # noqa: PLC0415 - runs on an executor
+
+    context = TaskContext.get()
+    SETTINGS["threads"] = context.cpus() if context is not None else 1
+    for _ in batches:
+        yield pa.record_batch([pa.array([computed(packed)], pa.binary())], names=["report"])
+
+
+class Tasks:
+    """Sends ticks to Spark's tasks, as ``run`` does; ``needs``: why the driver computes those of this plan."""
+
+    def __init__(self, run: Run = in_a_task) -> None:
+        self.run = run
+        self._failed = 0
+        self._left = -1  # the tick that the driver computes
+        self.needs = ""
+
+    def done(
+        self,
+        running: RunningTick,
+        steps: Steps,
+        entry: Mapping[str, Any],
+        taken: Mapping[str, Taken],
+        stages: Mapping[str, Stage],
+    ) -> tuple[dict[str, Delta], dict[str, int]] | None:
+        """Return the clocks after each operator, and counted rows; ``None`` if the driver has to compute the tick.
+
+        Raises ``LeftToDriver`` if a task has begun to compute it.
+        """
+        tick = None if self.needs or running.number == self._left else running.begun(entry)
+        if tick is None:
+            return None
+        if running.tables:
+            self._note("tables of the user's session are read there", always=True)
+            return None
+        types = {node.name: running.types(node) for node in steps.operators}
+        portable = {name: stage.portable() for name, stage in stages.items()}
+        try:
+            packed = Work(tick, steps, taken, portable, types).packed()
+        except NeedsSparkError as needs:
+            self._note(str(needs), always=True)
+            return None
+        describe_jobs(running.spark, f"tick {running.number} · all operators")
+        report: Report = pickle.loads(self.run(running.spark, packed))  # noqa: S301 - our own task's
+        if report.outcome is None:
+            self._left = running.number
+            self._note(report.failed, always=report.always)
+            raise LeftToDriver(report.failed)
+        self._failed = 0
+        running.take(report.outcome)
+        return {name: Delta(None, clocks) for name, clocks in report.clocks.items()}, dict(report.given)
+
+    def _note(self, why: str, *, always: bool) -> None:
+        self._failed += 1
+        if always or self._failed >= TRIES:
+            self.needs = why
+        LOG.info("the driver computes a tick: %s", why, extra={"event": "driver"})

@@ -1,0 +1,122 @@
+"""The work of a tick, as bytes that any process can compute, and the report of it.
+
+The work has no rows: it says which ranges of which sources are read, and has the scalars and segments of the journal.
+The report has none either: the rows are in files, which are durable, and which nobody sees before the journal entry.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NoReturn
+
+from rowtime.core.clock import Clocks
+from rowtime.core.stores import Place
+from rowtime.frames.local import HANDING_OVER
+from rowtime.operators.contract import Operator
+from rowtime.operators.contract.intake import Intake
+from rowtime.operators.streams.stream_clocks import StreamClocks
+from rowtime.runtime.begun import Begun, Outcome
+from rowtime.runtime.executors.steps import Steps
+from rowtime.runtime.intake import Taken, intake_of
+from rowtime.runtime.late_session import NeedsSparkError, NoSession
+from rowtime.runtime.sinks.staging import Stage
+from rowtime.runtime.tick import RunningTick
+from rowtime.state.files import arrived
+from rowtime.state.memory import Memory
+
+_CHECKPOINTS: Final = 4
+"""The number of checkpoints of which a process keeps segments in memory."""
+_MEMORIES: Final[OrderedDict[str, Memory]] = OrderedDict()
+
+
+@dataclass(frozen=True)
+class Work:
+    """The work of one tick; ``types``: of all columns, by operator; ``stages``: portable ones, by sink."""
+
+    tick: Begun
+    steps: Steps
+    taken: Mapping[str, Taken]
+    stages: Mapping[str, Stage]
+    types: Mapping[str, Sequence[str]]
+
+    def packed(self) -> bytes:
+        """Return the work as bytes; raises ``NeedsSparkError`` if a part of it belongs to the driver's process."""
+        try:
+            return pickle.dumps(self)
+        except (pickle.PicklingError, TypeError, AttributeError) as wrong:
+            raise NeedsSparkError(str(wrong)) from wrong
+
+
+@dataclass(frozen=True)
+class Report:
+    """The report of a tick: its outcome, and by operator its clocks and the number of rows where that is known.
+
+    ``failed``: why there is no outcome, in words; ``always``: no tick of this plan can have one.
+    """
+
+    outcome: Outcome | None = None
+    clocks: Mapping[str, Clocks] = field(default_factory=dict)
+    given: Mapping[str, int] = field(default_factory=dict)
+    failed: str = ""
+    always: bool = False
+
+
+def computed(packed: bytes) -> bytes:
+    """Do the work of a tick, and return the report as bytes. All its files are durable then.
+
+    An error is no error of the task: the driver repeats the tick itself, and reports or handles it.
+    """
+    work: Work = pickle.loads(packed)  # noqa: S301 - the driver's own
+    try:
+        report = _done(work)
+    except NeedsSparkError as needs:
+        report = Report(failed=_reason(needs), always=True)
+    except Exception as error:  # noqa: BLE001 - as said above
+        report = Report(failed=f"{type(error).__name__}: {error}")
+    return pickle.dumps(report)
+
+
+def _done(work: Work) -> Report:
+    session: Any = NoSession()
+
+    def intakes(node: Operator, control: StreamClocks, here: bool) -> Intake:  # noqa: FBT001 - of a callable
+        return intake_of(session, work.taken[node.name], control, here=here)
+
+    tick, memory = work.tick, _memory(work.tick.folder)
+    demands = work.steps.adopted, work.steps.changing
+    running = RunningTick(session, tick.number, tick.folder, tick.entry, intakes, work.stages, *demands, memory)
+    running.now, running.narrowed, running.given.few = tick.now, tick.narrowed, tick.few
+    running.column_types.known(work.types)
+    before = HANDING_OVER.set(_refuse)
+    try:
+        deltas = work.steps.done(running)
+        given = work.steps.counted(running, deltas)
+        for folder in (tick.folder, *(stage.folder for stage in work.stages.values())):
+            arrived(folder)
+    finally:
+        HANDING_OVER.reset(before)
+    return Report(running.outcome(), {name: dict(delta.clocks) for name, delta in deltas.items()}, given)
+
+
+def _refuse() -> NoReturn:
+    raise NeedsSparkError("rows that Spark has to take over")
+
+
+def _reason(error: BaseException) -> str:
+    """Return why Spark is needed: the first error of the chain knows it best."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return str(error)
+
+
+def _memory(folder: Place) -> Memory:
+    """Return what this process keeps of a checkpoint's segments, from tick to tick."""
+    name = str(folder)
+    memory = _MEMORIES.pop(name, None) or Memory(folder)
+    _MEMORIES[name] = memory
+    while len(_MEMORIES) > _CHECKPOINTS:
+        _MEMORIES.popitem(last=False)
+    return memory

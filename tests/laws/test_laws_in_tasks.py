@@ -1,0 +1,91 @@
+"""The laws hold where a tick's work travels as bytes, as it does to a task of Spark, and its report comes back.
+
+A process without a session does the steps: nothing but the bytes and the files can affect the result.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from rowtime.runtime.engine import Engine
+from rowtime.runtime.executors.tasks import Tasks, in_process
+from rowtime.runtime.session import derive
+from rowtime.testing import runner
+from rowtime.testing.runner import cuts, findings, play
+from rowtime.testing.transcripts import load
+from rowtime.testing.verdicts import judge_of
+from tests.laws.checking import check, outcome
+from tests.laws.deeper_pipelines import DEEPER
+from tests.laws.fault_rows import EXAMPLE
+from tests.laws.panes_pipelines import PANES
+from tests.laws.pipelines import LAWS, Law
+from tests.laws.session_pipelines import SESSIONS
+from tests.laws.sorted_pipelines import SORTED
+from tests.laws.window_pipelines import WINDOWS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.sampled(8)
+
+CHAINED = (*DEEPER, *SORTED, *WINDOWS, *SESSIONS)
+CASES: Final = Path(__file__).parent.parent / "transcripts"
+FILES = [
+    path for path in (*sorted(CASES.glob("sqlstream/*.yaml")), *sorted(CASES.glob("*.yaml"))) if not judge_of(path)
+]
+LEFT: Final = frozenset(
+    (
+        "a stream with a guard",
+        "a t-sort over a t-sort",
+        "a t-sort that finds back",
+        "aggregates that do not split, a shifted key",
+        "distinct by a step",
+        "distinct rows of sessions",
+        "groups that a promise in a view closes",
+        "late groups of a promise with a rowtime of their own",
+        "panes apart",
+        "panes behind OVER",
+        "panes behind a join",
+        "panes behind a join with a table",
+        "panes behind a limit",
+        "panes of complete fires",
+        "panes of the latest fires",
+        "panes that overlap",
+        "panes under bounds that are set",
+        "staggered windows sorted inside their rowtime",
+        "the bound before each row",
+    )
+)
+"""The laws of which the driver computes ticks, because something of an operator needs the session."""
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[Tasks]:
+    """Every engine of the test sends its ticks."""
+    tasks: list[Tasks] = []
+
+    def engine(*given: Any, **named: Any) -> Engine:
+        tasks.append(Tasks(in_process))
+        return Engine(*given, **named, tasks=tasks[-1])
+
+    monkeypatch.setattr(runner, "Engine", engine)
+    return tasks
+
+
+@pytest.mark.parametrize("law", [*LAWS, *CHAINED, *PANES], ids=lambda law: law.name)
+def test_the_output_equals_the_oracle(spark: SparkSession, sent: list[Tasks], law: Law) -> None:
+    found = outcome(derive(spark), law, EXAMPLE, [3, 6, len(EXAMPLE)], restart=True)
+    check(law, EXAMPLE, found)
+    assert len(sent) == 3
+    assert any(tasks.needs for tasks in sent) == (law.name in LEFT)
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_the_case_passes(spark: SparkSession, sent: list[Tasks], path: Path) -> None:
+    case = load(path)
+    _, cut = list(cuts(case))[-1]
+    assert findings(case, play(derive(spark), case, cut)) == []
+    assert sent

@@ -1,0 +1,148 @@
+"""Ticks that a task of Spark computes: the same answers as from the driver, in one job a tick."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import rowtime as rt
+from rowtime.core.errors import Refused
+from rowtime.runtime.executors.tasks import Tasks, in_process
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.runtime.engine import Engine
+
+SQL = """
+CREATE STREAM a (k STRING, v INT, ev TIMESTAMP);
+CREATE STREAM b (k STRING, w INT, ev TIMESTAMP);
+CREATE STREAM minutes (m TIMESTAMP, k STRING, c BIGINT, s DOUBLE) USING parquet OPTIONS (path '{out}');
+CREATE VIEW sorted AS SELECT STREAM ev AS ROWTIME, k, v FROM a ORDER BY ev WITHIN INTERVAL '10' SECOND;
+CREATE VIEW others AS SELECT STREAM ev AS ROWTIME, k, w FROM b ORDER BY ev WITHIN INTERVAL '10' SECOND;
+CREATE PUMP p AS INSERT INTO minutes
+  SELECT STREAM FLOOR(t.ROWTIME TO MINUTE) AS m, k, COUNT(*) AS c, SUM(100 / v) AS s
+  FROM sorted AS t GROUP BY FLOOR(t.ROWTIME TO MINUTE), k;
+SELECT STREAM t.k, v, w, SUM(v) OVER (PARTITION BY t.k RANGE INTERVAL '1' MINUTE PRECEDING) AS last
+FROM sorted AS t JOIN others AS o ON t.k = o.k
+  AND o.ROWTIME BETWEEN t.ROWTIME - INTERVAL '20' SECOND AND t.ROWTIME + INTERVAL '20' SECOND;
+"""
+LATE = "2024-01-01 09:00:00"
+TICKS = 4
+ARRIVALS = ("a", "b", "sorted.select", "others.select")
+"""Below the gates the rowtime is the time of arrival."""
+
+
+def filled(place: Path, *, zero: bool = False) -> rt.Pipeline:
+    """A pipeline whose logs have the rows of some ticks: out of order, and one too late; ``zero``: one fails."""
+    pipeline = rt.Pipeline(home=place / "home").sql(SQL.format(out=place / "out"))
+    for stream in pipeline.compile().defines:
+        if stream.format == "log":
+            pipeline.home.define(stream.name, stream.as_json())
+    for stream, column in (("a", "v"), ("b", "w")):
+        with rt.writer(stream, home=place / "home") as log:
+            for tick in range(TICKS):
+                times = [f"2024-01-01 10:{tick:02}:{second:02}" for second in (0, 20, 14, 40, 55)] + [LATE] * (
+                    tick == 2
+                )
+                given = [{"k": "xy"[n % 2], column: n + 1 + tick, "ev": at} for n, at in enumerate(times)]
+                log.insert([*given, {"k": "x", column: 0, "ev": times[4]}] if zero and tick == 1 else given)
+    return pipeline
+
+
+def run(spark: SparkSession, place: Path, small_ticks: str, **how: Any) -> Mapping[str, Any]:
+    """Every tick from a new pipeline; return all that it has made."""
+    filled(place, **how)
+    got: list[tuple[int, int, list[Mapping[str, Any]]]] = []
+    jobs, needs, entry = list[int](), set[str](), dict[str, Any]()
+    for _ in range(TICKS + 1):
+        pipeline = rt.Pipeline(spark, home=place / "home", small_ticks=small_ticks).sql(SQL.format(out=place / "out"))
+        pipeline.sink("result", lambda batch: got.append((batch.tick, batch.first, batch.table().to_pylist())))
+        engine = pipeline._engine(place / "check", rt.Limits(rows=6), ends=False)
+        before = engine._job_times.next()
+        report = engine.tick()
+        jobs += [] if report is None else [engine._job_times.next() - before]
+        needs |= {engine.tasks.needs} if engine.tasks is not None else set()
+        entry = dict(engine.entry)
+        engine.stop()
+    minutes = [row for path in sorted((place / "out").glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+    clocks = {name: of for name, of in entry["clocks"].items() if name not in ARRIVALS}
+    kept = {"totals": entry["totals"], "held": entry["held"], "clocks": clocks}
+    return {"rows": got, "minutes": minutes, "jobs": jobs, "needs": needs, **kept}
+
+
+@pytest.mark.parametrize("zero", [False, True], ids=["", "with a row that fails"])
+def test_the_answers_are_those_of_the_driver(spark: SparkSession, tmp_path: Path, zero: bool) -> None:
+    mine = run(spark, tmp_path / "driver", "driver", zero=zero)
+    theirs = run(spark, tmp_path / "spark", "spark", zero=zero)
+    assert mine["rows"]
+    assert mine["minutes"]
+    assert mine["totals"]["sorted"]["LATE"] == 1
+    for name in ("rows", "minutes", "totals", "held", "clocks"):
+        assert theirs[name] == mine[name], name
+    assert theirs["needs"] == {""}
+    if not zero:
+        assert theirs["jobs"] == [1] * len(mine["jobs"])
+        assert mine["jobs"] == [0] * len(mine["jobs"])
+
+
+def test_what_needs_the_session_stays_with_the_driver(spark: SparkSession, tmp_path: Path) -> None:
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home", small_ticks="spark")
+    pipeline.python_function(lambda k: k.upper(), "STRING", "louder")
+    pipeline.sql("CREATE STREAM a (k STRING); INSERT INTO a (k) VALUES ('x');")
+    got: list[Any] = []
+    pipeline.sql("SELECT STREAM louder(k) AS k FROM a").sink("result", got.append)
+    query = pipeline.run_available(tmp_path / "check")
+    assert [row["k"] for batch in got for row in batch.table().to_pylist()] == ["X"]
+    tasks = query.engine.tasks
+    assert tasks is not None
+    assert "LOUDER" in tasks.needs
+
+
+def files_below(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.suffix == ".parquet"}
+
+
+def test_a_task_that_fails_leaves_no_files(tmp_path: Path, spark: SparkSession) -> None:
+    """The driver repeats the tick; what the task has written until then is removed."""
+    place = tmp_path / "case"
+    filled(place)
+    sent: list[set[str]] = []
+
+    def fails(session: SparkSession, packed: bytes) -> bytes:
+        report = in_process(session, packed)
+        sent.append(files_below(place))
+        return report if len(sent) > 1 else _failed()
+
+    pipeline = rt.Pipeline(spark, home=place / "home", small_ticks="spark").sql(SQL.format(out=place / "out"))
+    pipeline.sink("result", lambda _batch: None)
+    engine: Engine = pipeline._engine(place / "check", rt.Limits(rows=6), ends=False)
+    engine.tasks = Tasks(fails)
+    before = files_below(place)
+    assert engine.tick() is not None
+    assert len(sent) == 1
+    abandoned = sent[0] - before
+    assert abandoned
+    assert not abandoned & files_below(place)
+    assert engine.tick() is not None
+    assert len(sent) == 2
+    assert engine.tasks.needs == ""
+    engine.stop()
+
+
+def _failed() -> bytes:
+    import pickle
+
+    from rowtime.runtime.executors.work import Report
+
+    return pickle.dumps(Report(failed="the disk of the worker is full"))
+
+
+def test_another_place_is_refused() -> None:
+    with pytest.raises(Refused, match="R541 small_ticks is 'executor'") as refused:
+        rt.Pipeline(small_ticks="executor")
+    assert refused.value.problems[0].hint == "Use one of: driver, spark."
