@@ -221,7 +221,7 @@ def test_a_failing_disk_is_a_failure_and_the_writer_continues(log: Path, monkeyp
         with pytest.raises(Failure, match="No space left") as caught:
             writer.insert([{"x": 1}])
         monkeypatch.undo()
-        assert caught.value.problems[0].code == "R501"
+        assert caught.value.problems[0].code == "R422"
         assert not (log / "main" / log_folder.UNDER_WAY).exists()
         assert writer.insert([{"x": 2}]) == 0
 

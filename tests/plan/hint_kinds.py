@@ -121,6 +121,7 @@ FOLLOWED: dict[str, str] = {
     "Start again once it has ended, or end that program.": "tests/kafka/test_transactions.py::test_a_transaction_of_others_that_is_open_holds_a_start",
     "It did so at …. Continue with that pipeline, or write to another topic with a new --checkpoint.": "tests/kafka/test_whose_rows_a_topic_has.py::test_a_new_checkpoint_wrote_the_rows_of_a_topic_twice",
     "It did so at …. Continue with that pipeline, or give this pump another name.": "tests/runtime/test_two_pumps_one_target.py::test_the_first_rows_of_a_new_checkpoint_were_mistaken_for_repeats",
+    "Use one of: ….": "tests/runtime/test_ticks_in_tasks.py::test_another_place_is_refused",
     "Start the old script once; that finishes the tick.": "tests/upgrades/test_upgrade_crashes.py::test_a_sink_is_not_removed_before_it_has_its_last_rows",
     "While the pipeline runs, ask again; if it has died, start it, which finishes the tick.": "tests/audit/test_verify.py::test_a_tick_that_is_not_delivered_is_not_verified",
     "Restore the whole checkpoint from one copy, together with the outputs of the same moment; or start again with another --checkpoint and empty outputs.": "tests/state/test_damage.py::test_an_older_copy_of_a_checkpoint_writes_nothing_twice",

@@ -75,7 +75,7 @@ def test_a_directory_takes_the_files_of_panes_as_they_are(spark: SparkSession, t
     made.run_available(tmp_path / "check")
     _send(tmp_path / "home", "y", (4, "10:40", 7), (5, "12:40", 8), (6, "10:00", 9))
     query = made.run_available(tmp_path / "check")
-    assert "hourly" in query.engine._demands[0]
+    assert "hourly" in query.engine.steps.adopted
     rows = pq.read_table(tmp_path / "out").sort_by("rowtime").to_pylist()
     assert [(row["hour"].hour, row["timing"], row["c"]) for row in rows] == FIRES
 

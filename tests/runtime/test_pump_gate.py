@@ -173,7 +173,7 @@ def test_a_gate_with_nothing_to_check_counts_nothing_and_files_are_taken_over(
     with rt.writer("a", home=tmp_path / "home") as log:
         log.end()
     query = pipeline.run_available(tmp_path / "check")
-    assert query.engine._demands[0] == {"p.group": {"rowtime": "__t", "m": "minute", "many": "c"}}
+    assert query.engine.steps.adopted == {"p.group": {"rowtime": "__t", "m": "minute", "many": "c"}}
     assert "p" not in query.ledger
     assert [row["many"] for row in pq.read_table(tmp_path / "out").to_pylist()] == [8]
 

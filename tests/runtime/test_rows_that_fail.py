@@ -142,3 +142,15 @@ def _by_spark(running: Callable[..., Any]) -> Callable[..., Any]:
         return tick
 
     return chosen
+
+
+@pytest.mark.parametrize("nested", ["SLICE(ARRAY(n), k, 1)", "MAP(n, k, n, k)", "NAMED_STRUCT('a', 1 / k)"])
+def test_every_row_of_a_tick_may_fail_in_a_column_of_a_nested_type(
+    spark: SparkSession, tmp_path: Path, nested: str
+) -> None:
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(
+        "CREATE STREAM a (n INT, k INT); INSERT INTO a (n, k) VALUES (1, 0), (2, 0); "
+        f"SELECT STREAM {nested} AS x FROM a"
+    )
+    query = pipeline.sink("result", lambda _batch: None).run_available(tmp_path / "check")
+    assert query.ledger["query"] == {"in": 2, "accepted": 0, "MALFORMED": 2}

@@ -307,7 +307,7 @@ def test_a_disk_that_fails_to_sync_is_reported(log: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "fsync", fails)
     with pytest.raises(Failure, match="Input/output error") as caught:
         take(log)
-    assert caught.value.problems[0].code == "R501"
+    assert caught.value.problems[0].code == "R422"
 
 
 @pytest.mark.parametrize("lost", range(4))

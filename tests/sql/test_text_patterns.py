@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import IllegalArgumentException
+from pyspark.errors import IllegalArgumentException, PySparkException
 
+from rowtime.core.java_zones import is_zone
 from rowtime.core.text_patterns import check_format, check_regex
 from rowtime.core.time_patterns import PatternFault
 
@@ -64,3 +65,32 @@ def test_a_format_is_refused_if_java_refuses_it(spark: SparkSession, pattern: st
         assert not accepted(check_format, pattern, 1)
     else:
         assert accepted(check_format, pattern, 1)
+
+
+def known_to_spark(spark: SparkSession, zone: str) -> bool:
+    try:
+        spark._jvm.org.apache.spark.sql.catalyst.util.DateTimeUtils.getZoneId(zone)
+    except PySparkException:
+        return False
+    return True
+
+
+def test_no_time_zone_that_spark_knows_is_refused(spark: SparkSession) -> None:
+    java = spark._jvm.java.time.ZoneId
+    names = {*java.getAvailableZoneIds(), *java.SHORT_IDS.keySet()}
+    assert len(names) > 500
+    assert [name for name in names if not is_zone(name) and known_to_spark(spark, name)] == []
+    chance, refused = Random(7), 0
+    parts = ("UTC", "GMT", "UT", "Z", "+", "-", ":", "0", "1", "9", "18", "00", "30", "Europe/Berlin", " ", "x", "pst")
+    for _ in range(1000):
+        name = "".join(chance.choice(parts) for _ in range(chance.randint(1, 4)))
+        if not is_zone(name):
+            assert not known_to_spark(spark, name), name
+            refused += 1
+    assert refused > 100
+
+
+@pytest.mark.parametrize("zone", ["Nowhere", "", "Europe/berlin", "utc"])
+def test_a_wrong_time_zone_is_refused(spark: SparkSession, zone: str) -> None:
+    assert not is_zone(zone)
+    assert not known_to_spark(spark, zone)

@@ -24,7 +24,7 @@ from rowtime.core.columns import ASKED_FROM, ASKED_UPTO, TRACE_ROW, TRACE_TICK
 from rowtime.core.time import BEGINNING
 from rowtime.frames.kinds import holds
 from rowtime.frames.local import FEW, LocalFrame, is_local, joined
-from rowtime.frames.tables import put_together
+from rowtime.frames.tables import put_together, with_chunks
 from rowtime.operators.contract import Delta, Operator, quoted
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.values import type_text
@@ -120,7 +120,7 @@ class Taps:
         if tables and not parts:
             return self.frame_of(tables, self._schemas[name])
         if tables:
-            parts.append(self.spark.createDataFrame(_one(tables), self._schemas[name]))
+            parts.append(self.spark.createDataFrame(with_chunks(_one(tables)), self._schemas[name]))
         return reduce(lambda one, other: one.unionByName(other), parts) if parts else None
 
     def frame(self, name: str, table: pa.Table) -> DataFrame:
@@ -141,7 +141,7 @@ class Taps:
             if frame is not None:
                 frame.share()
                 return frame
-        return self.spark.createDataFrame(_one(tables), schema)
+        return self.spark.createDataFrame(with_chunks(_one(tables)), schema)
 
 
 def _fields(rows: DataFrame) -> list[StructField]:

@@ -90,6 +90,14 @@ def midnight_after_fall(zone: str) -> tuple[int, int] | None:
     return fall, fall + (_DAY - local % _DAY) * SECOND
 
 
+_OFFSET: Final = re.compile(r"Z|(?=.)(?:UTC|GMT|UT)?(?:[+-]\d{1,2}(?::?\d{1,2}(?::?\d{2})?)?)?")
+_SHORT: Final = frozenset((
+    "ACT", "AET", "AGT", "ART", "AST", "BET", "BST", "CAT", "CNT", "CST", "CTT", "EAT", "ECT", "EST", "HST", "IET",
+    "IST", "JST", "MIT", "MST", "NET", "NST", "PLT", "PNT", "PRT", "PST", "SST", "VST",
+))  # fmt: skip
+"""Java's short names of zones."""
+
+
 def java_data() -> Path | None:
     """Return the zone data of the Java that Spark's launcher runs: that of JAVA_HOME, else that of the PATH."""
     home = os.environ.get("JAVA_HOME")
@@ -123,6 +131,12 @@ def _content(data: Path) -> _Content:
     rules = tuple(reader.bytes(reader.of("H")) for _ in range(reader.of("h")))
     zones = {names[reader.of("H")]: reader.of("H") for _ in range(reader.of("h"))}
     return _Content(zones, rules)
+
+
+def is_zone(name: str) -> bool:
+    """Return True if Spark accepts a text as a time zone, or if there is no Java to ask."""
+    data = java_data()
+    return data is None or name in _content(data).zones or name in _SHORT or _OFFSET.fullmatch(name) is not None
 
 
 def zones_in(data: Path) -> list[str]:

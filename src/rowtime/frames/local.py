@@ -18,7 +18,7 @@ import pyarrow as pa
 from rowtime.frames.columns import places_in, selected
 from rowtime.frames.kinds import PLAIN, arrow_of, holds, spark_type, sql_type
 from rowtime.frames.queries import FEW_ROWS, Query, TooMany, all_of, as_columns, called
-from rowtime.frames.tables import Column, delivered, sorted_by, stacked
+from rowtime.frames.tables import Column, delivered, sorted_by, stacked, with_chunks
 from rowtime.frames.translated import Item, group_key, item, order, parsed, scope_of, scope_of_fields, tested
 from rowtime.frames.values import Scope, Value
 from rowtime.frames.words import Untranslated
@@ -86,7 +86,7 @@ class LocalFrame(Rows):
     def nothing(self) -> DataFrame:
         """Return an empty DataFrame with these columns, in Spark."""
         rows = pa.table([pa.array([], arrow_of(kind)) for _, kind in self.fields], names=self.columns)
-        return self._session.createDataFrame(rows, schema=self.schema)
+        return self._session.createDataFrame(with_chunks(rows), schema=self.schema)
 
     @cached_property
     def scope(self) -> Scope:
@@ -289,7 +289,7 @@ class LocalFrame(Rows):
             if self._table().num_rows > FEW:
                 raise TooMany(str(self._table().num_rows))
             HANDING_OVER.get(lambda: None)()
-            self._spark = self._session.createDataFrame(self.toArrow(), schema=self.schema)
+            self._spark = self._session.createDataFrame(with_chunks(self.toArrow()), schema=self.schema)
         return self._spark
 
     def __getattr__(self, name: str) -> Any:

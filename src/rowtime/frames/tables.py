@@ -111,3 +111,8 @@ def _ranks(column: pa.ChunkedArray) -> np.ndarray:
     ranks = pc.rank(encoded.dictionary, sort_keys="ascending").to_numpy()
     places: np.ndarray = ranks[encoded.indices.to_numpy()] if len(ranks) else ranks
     return places
+
+
+def with_chunks(table: pa.Table) -> pa.Table:
+    """Return the table in a form that PySpark takes: without rows and chunks, it refuses columns of nested types."""
+    return table if table.num_rows else table.schema.empty_table()

@@ -136,6 +136,8 @@ class _Frame:
             plan = self._typed(trees)._jdf.queryExecution().analyzed()  # noqa: SLF001 - Spark's own plan says it
         except (AnalysisException, ParseException) as wrong:
             return (None if (wrong.getCondition() or "").startswith(_UNKNOWN) else wrong), True
+        except Py4JJavaError as wrong:  # Spark's parser throws what PySpark does not know
+            return AnalysisException(str(wrong.java_exception.getMessage())), True
         return None, bool(plan.deterministic())
 
     def _typed(self, trees: Sequence[exp.Expr]) -> DataFrame:

@@ -16,6 +16,7 @@ from rowtime.core.columns import DUE, ORIGIN, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.core.columns import MALFORMED as BROKEN
 from rowtime.core.time import BEGINNING
 from rowtime.frames.local import is_local
+from rowtime.frames.tables import with_chunks
 from rowtime.operators.contract import Delta, quoted
 from rowtime.operators.gates.rejected import shown_as
 from rowtime.operators.rows.collected import loosened
@@ -57,7 +58,8 @@ def apart(rows: DataFrame, broken: str, count: int | None, reason: str = MALFORM
         spark, table = rows.sparkSession, rows.toArrow()
         wrong = pc.is_valid(table[broken])
         many = pc.sum(wrong).as_py() or 0
-        fits = spark.createDataFrame(table.filter(pc.invert(wrong)).drop_columns([broken]), rows.drop(broken).schema)
+        fitting = with_chunks(table.filter(pc.invert(wrong)).drop_columns([broken]))
+        fits = spark.createDataFrame(fitting, rows.drop(broken).schema)
         refused = spark.createDataFrame(table.filter(wrong), rows.schema) if many else None
         total = table.num_rows
     else:

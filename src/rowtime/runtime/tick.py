@@ -24,6 +24,7 @@ from rowtime.core.columns import BOUND, DUE, ROUTE
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.stores import Place
 from rowtime.frames.constants import value_of
+from rowtime.frames.tables import with_chunks
 from rowtime.operators.contract import Control, Delta, Operator
 from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.operators.contract.intake import Intake
@@ -217,7 +218,7 @@ class RunningTick:
         if self.local and (local := local_rows.of_table(self.spark, schema, rows)) is not None:
             return local
         if rows.num_rows <= SMALL:
-            return self.spark.createDataFrame(rows, schema=schema)
+            return self.spark.createDataFrame(with_chunks(rows), schema=schema)
         stem = f"state/{folder_of(node.name)}/{self.number:012d}"
         segment = write_table(rows, self.folder, stem, "complete", None)
         self._new([segment])
@@ -333,8 +334,7 @@ class RunningTick:
             local = local_rows.of_segments(self.spark, fields_of(self.schemas[key]), segments, self._table)
             if local is not None:
                 return local
-        held = [s for s in segments if s.path in self._tables]
-        files = [s for s in segments if s.path not in self._tables]
+        held, files = ([s for s in segments if (s.path in self._tables) is kept] for kept in (True, False))
         if files and all(segment.sum is not None for segment in held):  # all can be read at once
             held, files = [], [*segments]
         parts = []
@@ -344,7 +344,7 @@ class RunningTick:
             parts.append(unskipped(reader.parquet(*(for_spark(self.folder / s.path) for s in files))))
         if held:
             table = pa.concat_tables((self._tables[s.path] for s in held), promote_options="default")
-            parts.append(self.spark.createDataFrame(table, schema=schema_of(self.schemas[key])))
+            parts.append(self.spark.createDataFrame(with_chunks(table), schema=schema_of(self.schemas[key])))
         return reduce(lambda one, other: one.unionByName(other), parts)
 
     def _table(self, segment: Segment) -> pa.Table:

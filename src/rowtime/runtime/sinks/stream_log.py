@@ -6,7 +6,7 @@ follows the rows, so pipelines can be chained.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -225,15 +225,15 @@ class StreamLogSink:
         rows = count_of(entries[at:])
         if known.link and not at and not (entries and entries[0].follows == known.link):
             raise self._changed(known.rows, f"has {rows:,} of them" if rows < known.rows else "has others")
-        if self._delivery and any(self._of_another(entry) for entry in entries[at:]):
+        if self._delivery and next(self._of_another(entries[at:]), False):  # behind its own are those of later ticks
             raise self._changed(max(known.rows, self._least), "has those of another copy of the checkpoint")
         return known.rows + rows if known.link or begins else max(rows, self._least)
 
-    def _of_another(self, entry: Entry) -> bool:
-        """Return True for rows or a bound that the last tick has not delivered; a fence is no such bound."""
-        if isinstance(entry, Rows) or (isinstance(entry, Bound) and entry.at > BEGINNING):
-            return entry.delivery != self._delivery
-        return False
+    def _of_another(self, entries: Sequence[Entry]) -> Iterator[bool]:
+        """Yield for rows and bounds whether the last tick has not delivered them; a fence is no such bound."""
+        for entry in entries:
+            if isinstance(entry, Rows) or (isinstance(entry, Bound) and entry.at > BEGINNING):
+                yield entry.delivery != self._delivery
 
     def _changed(self, rows: int, state: str) -> Refused:
         self.close()
