@@ -180,12 +180,14 @@ def test_settings_and_jars_of_spark_reach_the_session_that_a_run_makes(
         "import sys\n"
         "try: app(sys.argv[1:])\n"
         "except SystemExit as ended: assert not ended.code, ended.code\n"
-        "from pyspark.sql import SparkSession\n"
-        "conf = SparkSession.getActiveSession().sparkContext.getConf()\n"
+        "from pyspark import SparkContext\n"
+        "conf = SparkContext._active_spark_context.getConf()\n"
         "told = [conf.get('spark.' + name) for name in ('app.name', 'driver.memory', 'jars')]\n"
         "print(*told[:2], told[2].endswith('/some.jar'))\n"
     )
     asked = [
+        "--small-ticks",  # otherwise the run may end before Spark has started
+        "spark",
         "--conf",
         "spark.app.name=mine",
         "--conf",
