@@ -118,7 +118,7 @@ def test_the_rule_and_where_it_ends() -> None:
         "FROM_UTC_TIMESTAMP(ROWTIME, 'Europe/Berlin')": Order.NONE,
         DAYS.format("Europe/Nowhere"): Order.NONE,
         DAYS.format("America/St_Johns"): Order.NONE,
-        DAYS.format("America/Anchorage"): Order.NONE,
+        DAYS.format("America/Anchorage"): Order.ASCENDING,
         DAYS.format("+05:30"): Order.ASCENDING,
         DAYS.format("UTC"): Order.ASCENDING,
     }
@@ -126,6 +126,9 @@ def test_the_rule_and_where_it_ends() -> None:
     for at, order in ((fall, Order.ASCENDING), ("2010-11-07 02:30:59.999999", Order.NONE)):
         later = within(ROWTIME_FACT, "ROWTIME", parse_expression(f"ROWTIME >= TIMESTAMP '{at}' AND 1 = 1"))
         assert order_of(parse_expression(DAYS.format("America/St_Johns")), {"ROWTIME": later}) is order
+    for at, order in (("1880-01-01 00:00:00", Order.NONE), ("1950-01-01 00:00:00", Order.ASCENDING)):
+        earlier = within(ROWTIME_FACT, "ROWTIME", parse_expression(f"ROWTIME < TIMESTAMP '{at}' AND 1 = 1"))
+        assert order_of(parse_expression(DAYS.format("America/Sitka")), {"ROWTIME": earlier}) is order, at
 
 
 def test_a_condition_on_another_column_says_nothing() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
+import rowtime as rt
 from rowtime.cli.main import app
 from rowtime.core.errors import Refused
 from rowtime.core.time import to_micros
@@ -92,3 +93,25 @@ def test_other_modes_refuse_manual_bounds_in_every_form(tmp_path: Path) -> None:
     (problem,) = compile_script(script.format("a")).problems
     assert (problem.code, problem.place.line if problem.place else 0) == ("R171", 5)
     assert "v" in problem.hint
+
+
+@pytest.mark.parametrize("order", ["END", "SET ROWTIME BOUND TIMESTAMP '2024-01-01 11:00:00'"])
+def test_a_limit_refuses_no_row_that_was_written_before_a_bound_for_every_writer(
+    spark: SparkSession, tmp_path: Path, order: str
+) -> None:
+    """The bound waits for the tick that reads the last of these rows, also after a restart."""
+    values = ", ".join(f"(TIMESTAMP '2024-01-01 10:00:{second:02}', {second})" for second in range(7))
+    sql = f"""CREATE STREAM a (v INT); INSERT INTO a (ROWTIME, v) VALUES {values}; ALTER STREAM a {order};
+    SELECT STREAM COUNT(*) AS n FROM a GROUP BY FLOOR(a.ROWTIME TO HOUR);"""
+    got: list[int] = []
+
+    def pipeline() -> rt.Pipeline:
+        made = rt.Pipeline(spark, home=tmp_path / "home").sql(sql)
+        return made.sink("result", lambda batch: got.extend(batch.table()["n"].to_pylist() if batch.count else []))
+
+    engine = pipeline()._engine(tmp_path / "check", rt.Limits(rows=2), ends=False)
+    assert engine.tick() is not None
+    engine.stop()
+    query = pipeline().run_available(tmp_path / "check", limits=rt.Limits(rows=2))
+    assert query.ledger["a"] == {"in": 7, "accepted": 7}
+    assert got == [7]

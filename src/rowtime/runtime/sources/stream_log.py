@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import takewhile
 from typing import Any, Final
 
 import pyarrow as pa
@@ -96,6 +97,7 @@ class StreamLogSource:
         orders = _orders(seen)
         with reading(self.log):
             taken = _take(self.log, {writer: of_writer.entries for writer, of_writer in seen.items()}, limits)
+        orders = _due(orders, seen, taken)
         last = [part[-1] for writer, part in taken.items() if part and part[-1] is seen[writer].entries[-1]]
         stream_log.settle(self.log, [*last, *orders[-1:]])
         part = _ordered(_slice(start, seen, taken, now), orders)
@@ -316,6 +318,19 @@ def _orders(seen: dict[str, Seen]) -> Sequence[Entry]:
     """Remove the bounds for every present writer from what was seen, and return them."""
     of_everyone = seen.pop(EVERYONE, None)
     return [] if of_everyone is None else of_everyone.entries
+
+
+def _due(orders: Sequence[Entry], seen: Mapping[str, Seen], taken: Taken) -> Sequence[Entry]:
+    """Return the bounds for every present writer that no unread row precedes: a limit may leave rows for later."""
+    first = min((_unread(of, len(taken.get(writer, ()))) for writer, of in seen.items()), default=END)
+    return [*takewhile(lambda order: isinstance(order, Bound) and (order.arrival or BEGINNING) < first, orders)]
+
+
+def _unread(seen: Seen, count: int) -> int:
+    """Return the least arrival time that a row behind the first ``count`` entries may have, as far as they tell."""
+    left = [entry.arrival for entry in seen.entries[count:] if isinstance(entry, Rows)]
+    last = [] if seen.to_end else [entry.arrival for entry in seen.entries[:count] if isinstance(entry, Rows)]
+    return min([*left, *last[-1:]], default=END)
 
 
 def _ordered(part: Slice, orders: Sequence[Entry]) -> Slice:
