@@ -6,7 +6,7 @@ follows the rows, so pipelines can be chained.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -225,15 +225,18 @@ class StreamLogSink:
         rows = count_of(entries[at:])
         if known.link and not at and not (entries and entries[0].follows == known.link):
             raise self._changed(known.rows, f"has {rows:,} of them" if rows < known.rows else "has others")
-        if self._delivery and next(self._of_another(entries[at:]), False):  # behind its own are those of later ticks
+        if self._delivery and self._of_another(entries[at:]):
             raise self._changed(max(known.rows, self._least), "has those of another copy of the checkpoint")
         return known.rows + rows if known.link or begins else max(rows, self._least)
 
-    def _of_another(self, entries: Sequence[Entry]) -> Iterator[bool]:
-        """Yield for rows and bounds whether the last tick has not delivered them; a fence is no such bound."""
-        for entry in entries:
-            if isinstance(entry, Rows) or (isinstance(entry, Bound) and entry.at > BEGINNING):
-                yield entry.delivery != self._delivery
+    def _of_another(self, entries: Sequence[Entry]) -> bool:
+        """Return True if another tick than the last one has delivered the first of these; a fence is no delivery.
+
+        Behind its own are those of later ticks, if the checkpoint is an older copy: `beyond` reports them.
+        """
+        items = (one for one in entries if isinstance(one, Rows) or (isinstance(one, Bound) and one.at > BEGINNING))
+        first = next(items, None)
+        return first is not None and first.delivery != self._delivery
 
     def _changed(self, rows: int, state: str) -> Refused:
         self.close()
