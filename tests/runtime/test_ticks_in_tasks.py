@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rowtime.runtime.engine import Engine
+    from rowtime.runtime.executors.scans import Scan
 
 SQL = """
 CREATE STREAM a (k STRING, v INT, ev TIMESTAMP);
@@ -113,8 +114,8 @@ def test_a_task_that_fails_leaves_no_files(tmp_path: Path, spark: SparkSession) 
     filled(place)
     sent: list[set[str]] = []
 
-    def fails(session: SparkSession, packed: bytes) -> bytes:
-        report = in_process(session, packed)
+    def fails(session: SparkSession, packed: bytes, scans: Sequence[Scan]) -> bytes:
+        report = in_process(session, packed, scans)
         sent.append(files_below(place))
         return report if len(sent) > 1 else _failed()
 

@@ -294,7 +294,7 @@ class Engine:
         self.hook("after output")
         report = report_of(running, taken, before)
         self._tail = {running.number: report.cost.tail(committed)}
-        self._portions.ended(report.cost.jobs)
+        self._portions.wanted &= running.local
         return report
 
     def _set_by_hand(self) -> Sequence[Mapping[str, Any]]:
@@ -313,8 +313,7 @@ class Engine:
                 return intake_of(self.spark, taken[node.name], control, here=here)
 
         self._fresh = False
-        number = self.entry["tick"] + 1
-        folder = self.checkpoint.folder
+        number, folder = self.entry["tick"] + 1, self.checkpoint.folder
         demands = self.steps.adopted, self.steps.changing
         running = RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, *demands, self._memory)
         few = sum(part.part.rows or 0 for part in taken.values()) <= self._most
@@ -337,7 +336,7 @@ class Engine:
         return done
 
     def _step(self, running: RunningTick) -> dict[str, Delta]:
-        look, before = self._close_look, HANDING_OVER.set(running.name_jobs)
+        look, before = self._close_look, HANDING_OVER.set(lambda: self._hand_over(running))
         try:
             hint = "The tick is not committed; rowtime tries it again unchanged."
             with quietly(), answering("a topic of Kafka cannot be read", hint):
@@ -351,6 +350,10 @@ class Engine:
                 release = getattr(source, "release", None)
                 if release is not None:
                     release()
+
+    def _hand_over(self, running: RunningTick) -> None:
+        self._portions.wanted = False
+        running.name_jobs()
 
     def _tidy(self, running: RunningTick) -> None:
         for segment in running.dropped():

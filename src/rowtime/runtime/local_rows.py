@@ -7,29 +7,72 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from rowtime.core.columns import POSITION, WRITER
 from rowtime.frames.kinds import holds
 from rowtime.frames.local import MOST, LocalFrame
+from rowtime.frames.queries import TooMany
 from rowtime.frames.tables import Column, put_together
 from rowtime.operators.contract.state import Segment, rows_in
 from rowtime.operators.rows.values import type_text
 from rowtime.runtime.sources.contract import Slice, Source
+from rowtime.runtime.sources.scanned import Scanned
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 INSIDE = 2  # times the rows of a tick, the greatest number that operators may make or keep
+_TOO_LARGE = "spark.driver.maxResultSize"  # the setting that Spark names if rows are too large for the driver
 BYTES = 512 << 20  # of the rows of one source, or of one operator's state, that the driver holds
 
 
 def of_source(spark: SparkSession, source: Source, part: Slice) -> LocalFrame | None:
-    """Return the rows of a range, if the source can read them by itself."""
+    """Return the rows of a range: read by the source itself, if it can do that, or by Spark in one job."""
     given = getattr(source, "given", None)
-    read = None if given is None or part.rows is None or part.rows > MOST else given(part)
-    if read is None or not all(holds(kind) for _, kind in read[0]):
+    few = isinstance(source, Scanned) or (part.rows is not None and part.rows <= MOST)
+    read = given(part) if given is not None and few else None
+    if read is None:
+        return _of_scan(spark, source, part)
+    if not all(holds(kind) for _, kind in read[0]):
         return None
     tables = _few(read[1])
-    return None if tables is None else LocalFrame.of(spark, put_together(read[0], tables), read[0])
+    rows = None if tables is None else LocalFrame.of(spark, put_together(read[0], tables), read[0])
+    return _in_places(rows) if isinstance(source, Scanned) else rows
+
+
+def _of_scan(spark: SparkSession, source: Source, part: Slice) -> LocalFrame | None:
+    """Return rows that only Spark reads, in the order of their positions; ``None`` if there may be too many."""
+    taken = part.backlog if part.backlog is not None and part.backlog.unit == "bytes" else None
+    few = part.rows is not None and part.rows <= MOST if taken is None else taken.taken <= BYTES
+    if not few:
+        return None
+    rows = read_once(spark, source, part)
+    fields = fields_of(rows)
+    if not all(holds(kind) for _, kind in fields):
+        return None
+    try:
+        return _in_places(LocalFrame.of(spark, rows.toArrow(), fields))
+    except Exception as error:
+        if _TOO_LARGE in str(error):
+            raise TooMany(_TOO_LARGE) from error
+        raise
+
+
+def _in_places(rows: LocalFrame | None) -> LocalFrame | None:
+    """Return rows of a source in the order of their positions: Spark's tasks give them in no order."""
+    return rows and (rows.in_order([WRITER, POSITION]) or rows)
+
+
+def read_once(spark: SparkSession, source: Source, part: Slice) -> DataFrame:
+    """Return the rows of a range for a job that reads all of their columns, once."""
+    read = getattr(source, "read_once", source.read)
+    rows: DataFrame = read(spark, part)
+    return rows
+
+
+def fields_of(rows: DataFrame) -> list[Column]:
+    """Return the names and types of columns."""
+    return [(field.name, type_text(field.dataType)) for field in rows.schema.fields]
 
 
 def of_segments(

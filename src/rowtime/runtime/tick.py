@@ -212,7 +212,7 @@ class RunningTick:
         self._new([segment])
         return [segment]
 
-    def frame(self, node: Operator, rows: pa.Table) -> DataFrame:
+    def frame(self, node: Keeper[Any], rows: pa.Table) -> DataFrame:
         """Return rows of the driver as a DataFrame: few from memory, many from a file that the tick removes."""
         schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
         if self.local and (local := local_rows.of_table(self.spark, schema, rows)) is not None:

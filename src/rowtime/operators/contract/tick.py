@@ -79,7 +79,7 @@ class Tick(Protocol):
         """Write rows from the driver to a new file; ``time``: the column (µs) whose range segments store."""
         ...
 
-    def frame(self, node: Operator, rows: pa.Table) -> DataFrame:
+    def frame(self, node: Keeper[Any], rows: pa.Table) -> DataFrame:
         """Return rows of the driver as a DataFrame; many rows go through a file, which Spark reads in parallel."""
         ...
 

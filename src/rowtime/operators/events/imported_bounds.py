@@ -220,7 +220,7 @@ class ImportedBounds(Operator):
         if not risen:
             return None
         items = [("", first + n, bound) for n, (_, bound) in enumerate(risen)]
-        return bound_rows(tick, self.columns, items, [at for at, _ in risen])
+        return bound_rows(tick, self, self.columns, items, [at for at, _ in risen])
 
 
 def clocks_of(control: Imported) -> dict[str, int]:

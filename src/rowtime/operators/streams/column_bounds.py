@@ -47,7 +47,7 @@ def with_column_bounds(  # noqa: PLR0913 - a stream's tick
     clocks = with_clocks_of(tick, stream, delta.clocks, senders)
     since = [_since(intake, before, control.floors, writer, place) for writer, place, _ in intake.columns]
     arrivals = {SINCE: pa.array(since, pa.timestamp("us", "UTC"))}
-    rows = _among(item_rows(tick, columns, intake.columns, {COLUMN_BOUND: pa.string()}, arrivals), delta.rows)
+    rows = _among(item_rows(tick, stream, columns, intake.columns, {COLUMN_BOUND: pa.string()}, arrivals), delta.rows)
     count = None if delta.rows is not None and delta.count is None else (delta.count or 0) + len(intake.columns)
     return replace(delta, rows=rows, clocks=clocks, count=count, lowest=BEGINNING, highest=END, peek=None)
 

@@ -59,7 +59,7 @@ def with_bounds(
     if not given.items:
         rows = None if delta.rows is None else delta.rows.selectExpr("*", f"CAST(NULL AS BIGINT) AS {GIVEN}")
         return replace(delta, rows=rows, clocks=clocks, peek=None)
-    rows = _among(bound_rows(tick, columns, given.items), delta.rows, given.before)
+    rows = _among(bound_rows(tick, stream, columns, given.items), delta.rows, given.before)
     count = None if delta.rows is not None and delta.count is None else (delta.count or 0) + len(given.items)
     return replace(delta, rows=rows, clocks=clocks, count=count, lowest=BEGINNING, peek=None)
 
@@ -75,15 +75,16 @@ def with_clocks_of(
 
 
 def bound_rows(
-    tick: Tick, columns: Sequence[Column], given: Sequence[Item], clocks: Sequence[int] | None = None
+    tick: Tick, node: Keeper[Any], columns: Sequence[Column], given: Sequence[Item], clocks: Sequence[int] | None = None
 ) -> DataFrame:
     """Return bounds as rows of NULLs, at the rowtimes ``clocks`` (µs) or without one."""
     clock_column = {} if clocks is None else {ROWTIME: pa.array(clocks, pa.timestamp("us", "UTC"))}
-    return item_rows(tick, columns, given, {GIVEN: pa.int64()}, clock_column)
+    return item_rows(tick, node, columns, given, {GIVEN: pa.int64()}, clock_column)
 
 
-def item_rows(
+def item_rows(  # noqa: PLR0913 - the parts of an item
     tick: Tick,
+    node: Keeper[Any],
     columns: Sequence[Column],
     items: Sequence[tuple[str, int, Any]],
     third: Mapping[str, pa.DataType],
@@ -94,7 +95,7 @@ def item_rows(
     arrays = {name: pa.array(of, kind) for (name, kind), of in zip(values, zip(*items, strict=True), strict=True)}
     nulls = [f"CAST(NULL AS {column.type}) AS {quoted(column.name)}" for column in columns]
     nulls += [f"CAST(NULL AS TIMESTAMP) AS {name}" for name in (ROWTIME, ARRIVAL) if name not in further]
-    return tick.spark.createDataFrame(pa.table({**arrays, **further})).selectExpr("*", *nulls)
+    return tick.frame(node, pa.table({**arrays, **further})).selectExpr("*", *nulls)
 
 
 def _among(bounds: DataFrame, rows: DataFrame | None, before: Mapping[str, int]) -> DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +11,9 @@ import pyarrow as pa
 
 from rowtime.core.log import LOG
 from rowtime.frames.queries import SETTINGS
+from rowtime.frames.tables import Column
 from rowtime.operators.contract import Delta
+from rowtime.runtime.executors.scans import Scan, apart, in_one_task, read_here, scans_of, without_sources
 from rowtime.runtime.executors.steps import Steps
 from rowtime.runtime.executors.work import Report, Work, computed
 from rowtime.runtime.intake import Taken
@@ -22,8 +24,8 @@ from rowtime.runtime.tick import RunningTick
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Run = Callable[["SparkSession", bytes], bytes]
-"""Computes packed work; returns the packed report."""
+Run = Callable[["SparkSession", bytes, Sequence[Scan]], bytes]
+"""Computes packed work over what Spark reads for it; returns the packed report."""
 TRIES: Final = 3  # ticks in a row that a task could not compute, until no further one is sent
 
 
@@ -31,25 +33,28 @@ class LeftToDriver(Exception):
     """A task could not compute a tick; its files are removed, and the driver computes it."""
 
 
-def in_a_task(spark: SparkSession, packed: bytes) -> bytes:
-    """Compute packed work in one task, as one job."""
-    rows = spark.range(0, 1, 1, 1).mapInArrow(partial(_task, packed), "report binary")
-    report: bytes = rows.toArrow()["report"][0].as_py()
+def in_a_task(spark: SparkSession, packed: bytes, scans: Sequence[Scan]) -> bytes:
+    """Compute packed work in one task, as one job; other tasks of the job read for it."""
+    streams = {one.stream: one.fields for one in scans}
+    reports = in_one_task(spark, scans).mapInArrow(partial(_task, packed, streams), "report binary")
+    report: bytes = reports.toArrow()["report"][0].as_py()
     return report
 
 
-def in_process(_spark: SparkSession, packed: bytes) -> bytes:
+def in_process(_spark: SparkSession, packed: bytes, scans: Sequence[Scan]) -> bytes:
     """Compute packed work in this process, as a task would."""
-    return computed(packed)
+    return computed(packed, read_here(scans))
 
 
-def _task(packed: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _task(
+    packed: bytes, streams: Mapping[str, Sequence[Column]], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     from pyspark import TaskContext  # noqa: PLC0415 - runs on an executor
 
     context = TaskContext.get()
     SETTINGS["threads"] = context.cpus() if context is not None else 1
-    for _ in batches:
-        yield pa.record_batch([pa.array([computed(packed)], pa.binary())], names=["report"])
+    report = computed(packed, apart(streams, batches))
+    yield pa.record_batch([pa.array([report], pa.binary())], names=["report"])
 
 
 class Tasks:
@@ -79,15 +84,20 @@ class Tasks:
         if running.tables:
             self._note("tables of the user's session are read there", always=True)
             return None
+        try:
+            scans = scans_of(running.spark, taken)
+        except NeedsSparkError as needs:
+            self._note(str(needs), always=True)
+            return None
         types = {node.name: running.types(node) for node in steps.operators}
         portable = {name: stage.portable() for name, stage in stages.items()}
         try:
-            packed = Work(tick, steps, taken, portable, types).packed()
+            packed = Work(tick, steps, without_sources(taken, scans), portable, types).packed()
         except NeedsSparkError as needs:
             self._note(str(needs), always=True)
             return None
         describe_jobs(running.spark, f"tick {running.number} · all operators")
-        report: Report = pickle.loads(self.run(running.spark, packed))  # noqa: S301 - our own task's
+        report: Report = pickle.loads(self.run(running.spark, packed, scans))  # noqa: S301 - our own task's
         if report.outcome is None:
             self._left = running.number
             self._note(report.failed, always=report.always)

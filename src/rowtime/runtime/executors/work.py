@@ -1,6 +1,7 @@
 """The work of a tick, as bytes that any process can compute, and the report of it.
 
 The work has no rows: it says which ranges of which sources are read, and has the scalars and segments of the journal.
+Rows of sources that only Spark reads come beside it (`scans`).
 The report has none either: the rows are in files, which are durable, and which nobody sees before the journal entry.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 import pickle
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn
 
 from rowtime.core.clock import Clocks
@@ -19,6 +20,7 @@ from rowtime.operators.contract import Operator
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.runtime.begun import Begun, Outcome
+from rowtime.runtime.executors.scans import Read, with_read
 from rowtime.runtime.executors.steps import Steps
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.late_session import NeedsSparkError, NoSession
@@ -64,14 +66,14 @@ class Report:
     always: bool = False
 
 
-def computed(packed: bytes) -> bytes:
-    """Do the work of a tick, and return the report as bytes. All its files are durable then.
+def computed(packed: bytes, read: Read) -> bytes:
+    """Do the work of a tick over what Spark has read for it, and return the report as bytes; its files are durable.
 
     An error is no error of the task: the driver repeats the tick itself, and reports or handles it.
     """
     work: Work = pickle.loads(packed)  # noqa: S301 - the driver's own
     try:
-        report = _done(work)
+        report = _done(replace(work, taken=with_read(work.taken, read)))
     except NeedsSparkError as needs:
         report = Report(failed=_reason(needs), always=True)
     except Exception as error:  # noqa: BLE001 - as said above

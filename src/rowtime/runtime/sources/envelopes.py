@@ -6,6 +6,7 @@ after a delete, so that a compacted topic drops the key, has no further informat
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from rowtime.core.columns import UNDECODED
@@ -51,7 +52,6 @@ def envelope_items(records: DataFrame, columns: Columns, options: Mapping[str, s
     outer = ", ".join(f"'{name}', __e.{quoted(name)}" for name, _ in members)
     whole = read.selectExpr("* EXCEPT (__e)", f"IF(__e.payload IS NOT NULL, __e.payload, named_struct({outer})) AS __e")
     paths = [(name, f"__e.{quoted(name)}") for name, _ in columns]
-    fields = [Field(name, at, numbers.value(name, at), numbers.fault(name, at)) for name, at in paths]
-    faults = [f.broken for f in fields if f.given != f.converted]
-    broken = " OR ".join([UNDECODED, f"coalesce(NOT __e.{OPERATION} {NAMED}, TRUE)", *faults])
-    return items_of(whole, fields, broken, "CAST(NULL AS TIMESTAMP)")
+    fields = [Field(name, at, numbers.value(name, at), partial(numbers.fault, name)) for name, at in paths]
+    faults = [UNDECODED, f"coalesce(NOT __e.{OPERATION} {NAMED}, TRUE)"]
+    return items_of(whole, fields, faults, "CAST(NULL AS TIMESTAMP)")

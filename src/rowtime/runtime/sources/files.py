@@ -114,6 +114,7 @@ class FilesSource:
         self._taken: Sequence[NumberedFile] = ()
         self.decodes = False  # until a range has text that Spark has to read
         self._parsed: list[DataFrame] = []
+        self._keeps = True
         self._decoded: dict[str, tuple[str, int]] = {}
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
@@ -167,6 +168,14 @@ class FilesSource:
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """Return the rows of some files, with their positions and their file's time as arrival."""
         return with_partitions(self._numbered(spark, part), part.detail["values"], self.columns)
+
+    def read_once(self, spark: SparkSession, part: Slice) -> DataFrame:
+        """Return the same rows for a job that reads all their columns, once: they need not be kept for another one."""
+        self._keeps = False
+        try:
+            return self.read(spark, part)
+        finally:
+            self._keeps = True
 
     def _numbered(self, spark: SparkSession, part: Slice) -> DataFrame:
         files = [(number, self._place(path), arrived) for number, path, arrived in part.detail["files"]]
@@ -276,7 +285,7 @@ class FilesSource:
         if nulls:
             rows = rows.selectExpr("*", *nulls)
         rows = rows.selectExpr(*self._selected(), MALFORMED, row, origin)
-        return rows if whole else self._parsed_once(rows)
+        return rows if whole or not (self._keeps or self._fails_fast) else self._parsed_once(rows)
 
     def _parsed_once(self, rows: DataFrame) -> DataFrame:
         self._parsed.append(rows.persist())

@@ -158,7 +158,7 @@ def framed_items(records: DataFrame, declared: Declared, readings: Sequence[Read
     whole = f"CASE{parts} ELSE {empty} END" if able else empty
     parsed = frame.withColumn("__e", F.expr(whole))
     fields = [Field(name, f"__e.c{number}", f"__e.c{number}") for number, (name, _) in enumerate(columns)]
-    return items_of(parsed, fields, "NOT coalesce(__e.ok, FALSE)", "timestamp_micros(__e.t)", text=False)
+    return items_of(parsed, fields, ["NOT coalesce(__e.ok, FALSE)"], "timestamp_micros(__e.t)", text=False)
 
 
 def _record_sql(reading: Reading, declared: Declared) -> str:

@@ -43,11 +43,14 @@ def in_micros(number: str, unit: str) -> str:
 
 @dataclass(frozen=True)
 class _Reading:
-    """How a value is read: its type in the reader's schema, SQL of the value as declared, and of its failure."""
+    """How a value is read: its type in the reader's schema, SQL of the value as declared, and of its failure.
+
+    ``fault``: by what was read and the value as declared, which is computed once.
+    """
 
     kind: str
     value: Sql
-    fault: Sql
+    fault: Callable[[str, str], str]
 
 
 @dataclass(frozen=True)
@@ -78,9 +81,9 @@ class JsonNumbers:
         """Return SQL: a column as declared; NULL if it does not convert."""
         return self.readings[name].value(path) if name in self.readings else path
 
-    def fault(self, name: str, path: str) -> str:
-        """Return SQL that is true if a column does not convert; empty if Spark's reader reports that."""
-        return self.readings[name].fault(path) if name in self.readings else ""
+    def fault(self, name: str, path: str, value: str) -> str:
+        """Return SQL that is true if a column does not convert to its value; empty if Spark's reader reports that."""
+        return self.readings[name].fault(path, value) if name in self.readings else ""
 
     def converted(self, rows: DataFrame) -> DataFrame:
         """Return records that Spark has read, with columns as declared; a value that does not convert is NULL.
@@ -90,12 +93,14 @@ class JsonNumbers:
         if not self.readings:
             return rows
         columns = [name for name in rows.columns if name != MALFORMED]
-        values = (f"{self.value(name, quoted(name))} AS {quoted(name)}" for name in columns)
+        places = {name: f"__value{n}" for n, name in enumerate(columns) if name in self.readings}
+        read = rows.selectExpr("*", *(f"{self.value(name, quoted(name))} AS {at}" for name, at in places.items()))
+        values = [f"{places.get(name, quoted(name))} AS {quoted(name)}" for name in columns]
         if MALFORMED not in rows.columns:  # a static table
-            return rows.selectExpr(*values)
-        faults = " OR ".join(filter(None, (self.fault(name, quoted(name)) for name in columns)))
+            return read.selectExpr(*values)
+        faults = " OR ".join(self.fault(name, quoted(name), at) for name, at in places.items())
         text = f"to_json(struct({', '.join(map(quoted, columns))}))"
-        return rows.selectExpr(*values, f"coalesce({MALFORMED}, IF({faults}, {text}, NULL)) AS {MALFORMED}")
+        return read.selectExpr(*values, f"coalesce({MALFORMED}, IF({faults}, {text}, NULL)) AS {MALFORMED}")
 
 
 @dataclass(frozen=True)
@@ -134,8 +139,9 @@ class _Reader:
             members = ", ".join(f"{literal(name)}, {of}" for (name, _), of in zip(parts, values, strict=True))
             return f"IF({at} IS NULL, NULL, named_struct({members}))"
 
-        def fault(at: str) -> str:
-            return f"({' OR '.join(reading.fault(f'{at}.{quoted(name)}') for name, reading in changed.items())})"
+        def fault(at: str, of: str) -> str:
+            each = (reading.fault(f"{at}.{quoted(name)}", f"{of}.{quoted(name)}") for name, reading in changed.items())
+            return f"({' OR '.join(each)})"
 
         return _Reading(f"STRUCT<{kinds}>", value, fault)
 
@@ -143,17 +149,22 @@ class _Reader:
         inner = self.reading(kind.expressions[-1], path, depth + 1)
         if inner is None:
             return None
-        x, key = f"__x{depth}", f"__k{depth}"
+        x, key, of = f"__x{depth}", f"__k{depth}", f"__v{depth}"
+
+        def any_of(given: str, values: str) -> str:
+            faults = f"zip_with({given}, {values}, ({x}, {of}) -> {inner.fault(x, of)})"
+            return f"coalesce(exists({faults}, {x} -> {x}), FALSE)"
+
         if kind.this is exp.DType.ARRAY:
             return _Reading(
                 f"ARRAY<{inner.kind}>",
                 lambda at: f"transform({at}, {x} -> {inner.value(x)})",
-                lambda at: f"coalesce(exists({at}, {x} -> {inner.fault(x)}), FALSE)",
+                any_of,
             )
         return _Reading(
             f"MAP<{kind.expressions[0].sql(dialect='spark')}, {inner.kind}>",
             lambda at: f"transform_values({at}, ({key}, {x}) -> {inner.value(x)})",
-            lambda at: f"coalesce(exists(map_values({at}), {x} -> {inner.fault(x)}), FALSE)",
+            lambda at, value: any_of(f"map_values({at})", f"map_values({value})"),
         )
 
     def _instant(self, unit: str) -> Sql:
@@ -194,7 +205,7 @@ class _Reader:
 def _leaf(value: Sql) -> _Reading:
     """Return how a VARIANT is read: what is there, and not JSON's null, has to convert."""
     return _Reading(
-        "VARIANT", value, lambda v: f"({v} IS NOT NULL AND NOT is_variant_null({v}) AND ({value(v)}) IS NULL)"
+        "VARIANT", value, lambda v, value: f"({v} IS NOT NULL AND NOT is_variant_null({v}) AND {value} IS NULL)"
     )
 
 

@@ -6,8 +6,9 @@ its whole text and never on which columns a query reads, on the session's time z
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -56,18 +57,18 @@ _JSON_OPTIONS: Final = {
 class Field:
     """One declared column: the expression of the record's value, and the same as the declared type.
 
-    ``fault``: SQL that is true if it does not convert; empty if it is NULL only then.
+    ``fault``: SQL that is true if it does not convert, by the two; by default it is NULL only then.
     """
 
     name: str
     given: str
     converted: str
-    fault: str = ""
+    fault: Callable[[str, str], str] | None = None
 
-    @property
-    def broken(self) -> str:
-        """Return True where the record has a value that does not convert."""
-        return self.fault or f"({self.given} IS NOT NULL AND {self.converted} IS NULL)"
+    def broken(self, value: str) -> str:
+        """Return True where the record has a value that does not convert to its ``value``."""
+        faults = "" if self.fault is None else self.fault(self.given, value)
+        return faults or f"({self.given} IS NOT NULL AND {value} IS NULL)"
 
 
 Columns = Sequence[tuple[str, str]]  # name and Spark type, as declared
@@ -90,14 +91,15 @@ def json_items(
     numbers = JsonNumbers.of([(n, kind) for n, kind in columns if n != name], numbers_in(options))
     given = f"__e.{quoted(name or '')}"
     unit = units_of(options.get(RESOLUTION, "")).get((name or "").lower(), "MICROSECOND")
-    moment = None if name is None else Field(ROWTIME, given, in_calendar(instant(given, unit)))
-    fields = [_json_field(n, kind, moment if n == name else None, numbers) for n, kind in columns]
+    fields = [_json_field(n, kind, numbers, rowtime=n == name) for n, kind in columns]
     schema = [(n, numbers.kind(n, kind)) for n, kind in columns if n != name]
     read = parsed(ready, [*schema, *([(name, "STRING")] if name is not None else [])])
-    checked = [*([] if moment is None else [moment]), *fields]
-    broken = " OR ".join([UNDECODED, *(f.broken for f in checked if f.given != f.converted)])
-    at = _NO_TIME if moment is None else f"timestamp_micros({moment.converted})"
-    return items_of(read, fields, broken, at, text=text is None)
+    if name is None:
+        return items_of(read, fields, [UNDECODED], _NO_TIME, text=text is None)
+    unit = units_of(options.get(RESOLUTION, "")).get(name.lower(), "MICROSECOND")
+    read = read.selectExpr("*", f"{in_calendar(instant(given, unit))} AS __moment")
+    faults = [UNDECODED, f"({given} IS NOT NULL AND __moment IS NULL)"]
+    return items_of(read, fields, faults, "timestamp_micros(__moment)", text=text is None)
 
 
 def numbers_in(options: Mapping[str, str]) -> dict[str, str]:
@@ -108,8 +110,7 @@ def numbers_in(options: Mapping[str, str]) -> dict[str, str]:
 def raw_items(records: DataFrame, columns: Columns) -> DataFrame:
     """Return items whose columns are the parts of the record itself (``RECORD``), cast as declared."""
     fields = [_raw_field(name, kind) for name, kind in columns]
-    broken = " OR ".join(["FALSE", *(f.broken for f in fields if f.given != f.converted)])
-    return items_of(prepared(records), fields, broken, _NO_TIME)
+    return items_of(prepared(records), fields, [], _NO_TIME)
 
 
 def check_raw(columns: Columns) -> None:
@@ -176,13 +177,12 @@ def parsed(records: DataFrame, schema: Columns) -> DataFrame:
     )
 
 
-def _json_field(name: str, kind: str, moment: Field | None, numbers: JsonNumbers) -> Field:
+def _json_field(name: str, kind: str, numbers: JsonNumbers, *, rowtime: bool) -> Field:
     given = f"__e.{quoted(name)}"
-    if moment is None:
-        return Field(name, given, numbers.value(name, given), numbers.fault(name, given))
-    if kind.strip().upper() == "TIMESTAMP":
-        return Field(name, given, f"timestamp_micros({moment.converted})")
-    return Field(name, given, f"try_cast({given} AS {kind})")
+    if not rowtime:
+        return Field(name, given, numbers.value(name, given), partial(numbers.fault, name))
+    is_instant = kind.strip().upper() == "TIMESTAMP"
+    return Field(name, given, "timestamp_micros(__moment)" if is_instant else f"try_cast({given} AS {kind})")
 
 
 def _raw_field(name: str, kind: str) -> Field:
@@ -194,15 +194,23 @@ def _raw_field(name: str, kind: str) -> Field:
     return Field(name, given, f"try_cast({given} AS {kind})")
 
 
-def items_of(read: DataFrame, fields: Sequence[Field], broken: str, moment: str, *, text: bool = True) -> DataFrame:
-    """Return the declared columns, then the contract's; a malformed value that is no ``text`` is shown in base64."""
-    judged = read.withColumn(
-        "__broken", F.expr(f"CASE WHEN __bound THEN __micros IS NULL ELSE coalesce({broken}, TRUE) END")
+def items_of(
+    read: DataFrame, fields: Sequence[Field], faults: Sequence[str], moment: str, *, text: bool = True
+) -> DataFrame:
+    """Return the declared columns, then the contract's; a malformed value that is no ``text`` is shown in base64.
+
+    ``faults``: SQL of what is wrong with a record besides its fields. What a field converts to is computed once.
+    """
+    places = {f.name: f"__c{n}" for n, f in enumerate(fields) if f.given != f.converted}
+    converted = read.selectExpr("*", *(f"{f.converted} AS {places[f.name]}" for f in fields if f.name in places))
+    broken = " OR ".join([*faults, *(f.broken(places[f.name]) for f in fields if f.name in places)]) or "FALSE"
+    judged = converted.selectExpr(
+        "*", f"CASE WHEN __bound THEN __micros IS NULL ELSE coalesce({broken}, TRUE) END AS __broken"
     )
     good = "NOT __bound AND NOT __broken"
     raw = "make_valid_utf8(CAST(__k.value AS STRING))" if text else "base64(__k.value)"
     return judged.selectExpr(
-        *(f"CASE WHEN {good} THEN {f.converted} END AS {quoted(f.name)}" for f in fields),
+        *(f"CASE WHEN {good} THEN {places.get(f.name, f.given)} END AS {quoted(f.name)}" for f in fields),
         f"CASE WHEN {good} THEN {moment} END AS {ROWTIME}",
         f"format_string('%s/%05d', __k.topic, __k.partition) AS {WRITER}",
         f"__k.offset AS {POSITION}",

@@ -1,0 +1,55 @@
+"""A source whose rows Spark has read: what the task that computes a tick has in the place of the source itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NoReturn
+
+import pyarrow as pa
+
+from rowtime.frames.kinds import arrow_of
+from rowtime.frames.tables import Column
+from rowtime.runtime.late_session import NeedsSparkError
+from rowtime.runtime.sources.contract import Limits, Offsets, Slice, Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass
+class Scanned:
+    """The rows of a source in one tick, with columns ``fields``, and what the contract says about them."""
+
+    in_band: bool
+    decodes: bool
+    gives_rowtime: bool
+    steady: bool
+    fields: Sequence[Column]
+    tables: Sequence[pa.Table] = ()
+
+    @classmethod
+    def of(cls, source: Source, fields: Sequence[Column]) -> Scanned:
+        """Return a source in whose place Spark reads."""
+        return cls(source.in_band, source.decodes, source.gives_rowtime, source.steady, fields)
+
+    def holding(self, tables: Sequence[pa.Table]) -> Scanned:
+        """Return it with the rows that were read."""
+        return replace(self, tables=tables)
+
+    def given(self, part: Slice) -> tuple[Sequence[Column], Iterator[pa.Table]]:  # noqa: ARG002 - there is one
+        """Return the rows, and the types of their columns."""
+        empty = pa.table({name: pa.array([], arrow_of(kind)) for name, kind in self.fields})
+        return self.fields, iter(self.tables or [empty])
+
+    def discover(self, start: Offsets, limits: Limits, state: Mapping[str, object]) -> NoReturn:  # noqa: ARG002
+        """The driver has chosen the range."""
+        raise NeedsSparkError("a range of a source")
+
+    def read(self, spark: SparkSession, part: Slice) -> DataFrame:  # noqa: ARG002 - the contract's
+        """They are too many for one process."""
+        raise NeedsSparkError("more rows than a process holds")
+
+    def finished(self, at: Offsets) -> bool:  # noqa: ARG002 - the contract's
+        """Return False: only the source knows it."""
+        return False

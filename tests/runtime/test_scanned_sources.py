@@ -1,0 +1,162 @@
+"""Sources that only Spark reads: one job a tick for each stream, or one for all, and the operators have the rows."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql.types import StringType, StructField, StructType
+
+import rowtime as rt
+from rowtime.frames.local import MOST, is_local
+from rowtime.frames.queries import TooMany
+from rowtime.runtime.executors.tasks import Tasks
+from rowtime.runtime.local_rows import of_source
+from rowtime.runtime.portions import TEXT, Portions
+from rowtime.runtime.sources.contract import Backlog, Limits, Slice
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SQL = """
+CREATE STREAM a (k STRING, v INT, note STRING, ev TIMESTAMP) USING json OPTIONS (path '{a}');
+CREATE STREAM b (k STRING, w DECIMAL(10, 2), note STRING, ev TIMESTAMP) USING csv OPTIONS (path '{b}', header 'true');
+CREATE STREAM minutes (m TIMESTAMP, k STRING, c BIGINT, s BIGINT, x DOUBLE, l STRING)
+  USING parquet OPTIONS (path '{out}');
+CREATE VIEW sorted AS SELECT STREAM ev AS ROWTIME, k, v, note FROM a ORDER BY ev WITHIN INTERVAL '10' SECOND;
+CREATE VIEW others AS SELECT STREAM ev AS ROWTIME, k, w, note AS n FROM b ORDER BY ev WITHIN INTERVAL '10' SECOND;
+CREATE PUMP p AS INSERT INTO minutes
+  SELECT STREAM FLOOR(t.ROWTIME TO MINUTE) AS m, k, COUNT(*) AS c, SUM(v) AS s, AVG(v * 0.1D) AS x, MAX(note) AS l
+  FROM sorted AS t GROUP BY FLOOR(t.ROWTIME TO MINUTE), k;
+SELECT STREAM t.k, v, w, note, n FROM sorted AS t JOIN others AS o ON t.k = o.k
+  AND o.ROWTIME BETWEEN t.ROWTIME - INTERVAL '20' SECOND AND t.ROWTIME + INTERVAL '20' SECOND;
+"""
+TICKS = 3
+SECONDS = (0, 20, 14, 40, 55)
+WAYS = ("in tasks", "on the driver", "operator by operator")
+
+
+def write_files(place: Path) -> None:
+    """A file of each stream for each tick; the second one has a row that is late and one that does not decode."""
+    for tick in range(TICKS):
+        times = [f"2024-01-01T10:{tick:02}:{second:02}Z" for second in SECONDS] + ["2024-01-01T09:00:00Z"] * (tick == 1)
+        rows = [{"k": "xy"[n % 2], "v": n + tick, "note": f'a, "b"\n{n}', "ev": at} for n, at in enumerate(times)]
+        for name in "ab":
+            (place / name).mkdir(exist_ok=True, parents=True)
+        records = [json.dumps(row) for row in rows] + ['{"k": "x", "v": "none"}'] * (tick == 1)
+        (place / "a" / f"{tick}.json").write_text("\n".join(records))
+        with (place / "b" / f"{tick}.csv").open("w", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(["k", "w", "note", "ev"])
+            table.writerows([row["k"], f"{row['v']}.25", row["note"].replace("\n", " "), row["ev"]] for row in rows)
+        for path in (place / "a" / f"{tick}.json", place / "b" / f"{tick}.csv"):
+            os.utime(path, (1_700_000_000 + tick, 1_700_000_000 + tick))
+
+
+def run(spark: SparkSession, place: Path, way: str) -> Mapping[str, Any]:
+    write_files(place)
+    pipeline = rt.Pipeline(spark, home=place / "home")
+    pipeline.sql(SQL.format(a=place / "a", b=place / "b", out=place / "out"))
+    got: list[Any] = []
+    pipeline.sink("result", lambda batch: got.append((batch.tick, batch.first, batch.table().to_pylist())))
+    engine = pipeline._engine(place / "check", rt.Limits(files=1), ends=True)
+    engine.tasks = Tasks() if way == "in tasks" else None
+    local = set[bool]()
+    engine.tap = lambda _node, delta: local.add(is_local(delta.rows)) if delta.rows is not None else None
+    jobs: list[int] = []
+    while True:
+        engine._here = way != "operator by operator"
+        before = engine._job_times.next()
+        if engine.tick() is None:
+            break
+        jobs.append(engine._job_times.next() - before)
+    needs = engine.tasks.needs if engine.tasks is not None else ""
+    entry = dict(engine.entry)
+    engine.stop()
+    minutes = [row for path in (place / "out").glob("*.parquet") for row in pq.read_table(path).to_pylist()]
+    return {
+        "rows": got,
+        "minutes": sorted(minutes, key=repr),
+        "totals": entry["totals"],
+        "clocks": entry["clocks"],
+        "jobs": jobs[:TICKS],
+        "local": local,
+        "needs": needs,
+    }
+
+
+def test_every_way_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
+    in_tasks, here, apart = (run(spark, tmp_path / str(len(way)), way) for way in WAYS)
+    assert apart["totals"]["a"] == {"in": 17, "accepted": 16, "MALFORMED": 1}
+    assert apart["totals"]["sorted"]["LATE"] == 1
+    assert len(apart["minutes"]) == 2 * TICKS
+    assert sum(len(rows) for _, _, rows in apart["rows"]) > 2 * TICKS
+    for found in (in_tasks, here):
+        assert [rows for _, _, rows in found["rows"]] == [rows for _, _, rows in apart["rows"]]
+        for name in ("rows", "minutes", "totals", "clocks"):
+            assert found[name] == apart[name], name
+    assert False in apart["local"]
+    assert here["local"] == {True}
+    assert here["jobs"] == [2] * TICKS  # one of each stream
+    assert in_tasks["jobs"] == [1] * TICKS
+    assert in_tasks["needs"] == ""
+
+
+class Texts:
+    """A source of text files of 100 MB; notes the limits that it is given."""
+
+    def __init__(self) -> None:
+        self.limits: list[Limits] = []
+
+    def discover(self, start: Mapping[str, int], limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Any]:
+        self.limits.append(limits)
+        size = 100 << 20
+        files = 1 if limits.bytes is not None and limits.bytes < 2 * size else 10
+        return Slice(start, {"w": files}, rows=10_000_000, backlog=Backlog("bytes", files * size, 0)), state
+
+
+def test_a_portion_of_text_has_a_size() -> None:
+    portions, source = Portions(), Texts()
+    before = {"offsets": {"w": 0}, "state": {}}
+    for _ in range(2):
+        part, _ = portions.take("a", source, before, Limits(bytes=1 << 30))  # type: ignore[arg-type]
+        assert part.end == {"w": 1}
+    assert [one.bytes for one in source.limits] == [1 << 30, TEXT, TEXT]
+    portions.wanted = False
+    part, _ = portions.take("a", source, before, Limits(bytes=1 << 30))  # type: ignore[arg-type]
+    assert part.end == {"w": 10}
+
+
+class Large:
+    """Rows that Spark does not hand to the driver."""
+
+    in_band, decodes, gives_rowtime, steady = False, False, False, True
+
+    def __init__(self, why: str) -> None:
+        self.schema = StructType([StructField("k", StringType())])
+        self.why = why
+
+    def read(self, _spark: object, _part: Slice) -> Large:
+        return self
+
+    def toArrow(self) -> pa.Table:  # noqa: N802 - Spark's name
+        raise ValueError(self.why)
+
+
+def test_rows_that_are_too_large_for_the_driver_are_spark_s() -> None:
+    part = Slice({"w": 0}, {"w": 1}, rows=1000)
+    session: Any = None
+    too_large: Any = Large("the total size of results is bigger than spark.driver.maxResultSize (1024.0 MiB)")
+    with pytest.raises(TooMany):
+        of_source(session, too_large, part)
+    broken: Any = Large("no such topic")
+    with pytest.raises(ValueError, match="no such topic"):
+        of_source(session, broken, part)
+    assert of_source(session, too_large, Slice({"w": 0}, {"w": 1}, rows=MOST + 1)) is None
