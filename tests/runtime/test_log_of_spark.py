@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-CODE = """import datetime as dt
+CODE = """import datetime as dt, os
 import pyarrow as pa, pyarrow.parquet as pq
 import rowtime as rt
 from rowtime.runtime import session
@@ -17,14 +18,28 @@ from pyspark.sql import SparkSession
 session._CONF = {**session._CONF, "spark.sql.execution.arrow.localRelationThreshold": "0"}
 at = pa.array([dt.datetime(2024, 1, 1, tzinfo=dt.UTC)] * 3)
 pq.write_table(pa.table({"n": pa.array([1, 0, 3], pa.int32()), "at": at}), "0.parquet")
-pipeline = rt.Pipeline().sql(
-    "CREATE STREAM a (n INT, at TIMESTAMP) USING parquet OPTIONS (path '0.parquet', rowtime.column 'at');"
-    "SELECT STREAM soundex(CAST(10 / n AS STRING)) AS d FROM a"
+QUERIES = (
+    "SELECT STREAM soundex(CAST(10 / n AS STRING)) AS d FROM a",
+    "SELECT STREAM SIZE(SEQUENCE(1, n, IF(n = 0, 1, n))) AS d FROM a",
+    "SELECT STREAM 'a' RLIKE IF(n = 0, '(', 'a') AS d FROM a",
+    "SELECT STREAM FLOOR(a.ROWTIME TO HOUR) AS h, CORR(IF(n = 0, NULL, 1), IF(n = 0, NULL, 1)) AS d FROM a "
+    "GROUP BY FLOOR(a.ROWTIME TO HOUR)",
 )
-pipeline.sink("result", lambda b: None)
-print(pipeline.run_available(end=True).ledger["query"]["MALFORMED"])
+for query in QUERIES:
+    pipeline = rt.Pipeline().sql(
+        "CREATE STREAM a (n INT, at TIMESTAMP) USING parquet OPTIONS (path '0.parquet', rowtime.column 'at');" + query
+    )
+    pipeline.sink("result", lambda b: None)
+    print(pipeline.run_available(end=True).ledger["query"]["MALFORMED"])
 spark = SparkSession.builder.getOrCreate()
 spark._jvm.org.apache.logging.log4j.LogManager.getLogger("org.apache.spark.Some").error("The disk is broken.")
+pq.write_table(pa.table({"n": [1]}), "1.parquet")
+rows = spark.read.parquet("1.parquet")
+os.remove("1.parquet")
+try:
+    rows.collect()
+except Exception:
+    print("failed")
 """
 
 
@@ -33,6 +48,9 @@ def test_no_stack_trace_is_shown_for_a_row_that_is_refused(tmp_path: Path) -> No
     command = [sys.executable, "-c", CODE]
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
     ran = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=300)
-    assert (ran.returncode, ran.stdout) == (0, "1\n"), ran.stderr
-    [line] = [line for line in ran.stderr.splitlines() if " ERROR " in line or line.startswith("\tat ")]
-    assert line.endswith("ERROR Some: The disk is broken."), "other errors are shown"
+    assert (ran.returncode, ran.stdout) == (0, "1\n1\n1\n1\nfailed\n"), ran.stderr
+    own, *others = [line for line in ran.stderr.splitlines() if " ERROR " in line]
+    assert own.endswith("ERROR Some: The disk is broken."), "other errors are shown"
+    assert [line.split()[2] for line in others] == ["Executor:"], ran.stderr
+    assert re.search("FILE_NOT_EXIST|FileNotFound", ran.stderr.partition(own)[2])
+    assert "\tat " not in ran.stderr.partition(own)[0]

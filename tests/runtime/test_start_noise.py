@@ -43,3 +43,18 @@ def test_nothing_is_hidden_if_spark_does_not_start() -> None:
     first, *others = standard_error("fails")
     assert first == REAL
     assert sorted(others) == sorted(["ours", NOISE, HADOOP, "half a line", NOISE])
+
+
+LAST_WORDS = """import os
+from rowtime.runtime.start_noise import StartNoise
+noise = StartNoise()
+noise.copy()
+noise.ended(started=True)
+for number in range(20):
+    os.write(noise.pipe, b"line %d\\n" % number)"""
+
+
+def test_the_last_lines_are_shown_though_this_process_ends() -> None:
+    command = [sys.executable, "-c", LAST_WORDS]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stderr
+    assert shown.splitlines() == [f"line {number}" for number in range(20)]

@@ -6,9 +6,11 @@ started, everything is copied. If it does not start, nothing is hidden.
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 from contextlib import suppress
+from select import POLLIN, poll
 from threading import Lock, Thread
 from typing import Final
 
@@ -33,6 +35,7 @@ class StartNoise:
         self._starting, self._silent, self._turn = True, False, Lock()
         self._held: list[bytes] = []
         self._rest = b""
+        self._open = True
         self._from, self.pipe = os.pipe()
 
     def passed(self) -> None:
@@ -40,7 +43,11 @@ class StartNoise:
         os.close(self.pipe)
 
     def copy(self) -> None:
-        """Begin to show what the JVM writes; until then the pipe keeps it."""
+        """Begin to show what the JVM writes; until then the pipe keeps it.
+
+        A thread copies it. This process does not wait for that thread when it ends, so it then copies the rest itself.
+        """
+        atexit.register(self._copy_rest)
         Thread(target=self._copy, name="rowtime-stderr", daemon=True).start()
 
     def silence(self) -> None:
@@ -62,10 +69,30 @@ class StartNoise:
 
     def _copy(self) -> None:
         with suppress(OSError):
-            while data := os.read(self._from, 1 << 16):
-                with self._turn:
-                    self._take(data)
-        os.close(self._from)
+            while self._open:
+                self._is_ready(None)
+                self._copy_next()
+        with self._turn:
+            self._open = False
+            os.close(self._from)
+
+    def _copy_rest(self) -> None:
+        with suppress(OSError):
+            self._copy_next()  # a pipe holds no more than is read at once
+
+    def _copy_next(self) -> None:
+        """Show what the JVM has written, if it has."""
+        with self._turn:
+            if self._open and self._is_ready(0):
+                data = os.read(self._from, 1 << 16)
+                self._open = bool(data)
+                self._take(data)
+
+    def _is_ready(self, wait: int | None) -> bool:
+        """Return True if the JVM has written, or has ended; wait for it so long (ms), or for ever."""
+        ready = poll()  # two threads must not use the same one
+        ready.register(self._from, POLLIN)
+        return bool(ready.poll(wait))
 
     def _take(self, data: bytes) -> None:
         if self._silent:
