@@ -44,3 +44,39 @@ def test_year_month_intervals_cannot_be_columns(value: str) -> None:
     hour = "FLOOR(a.ROWTIME TO HOUR)"
     assert codes(f"{stream} SELECT STREAM {hour} AS h, {value} AS y FROM a GROUP BY {hour}, {value}") == ["R189"]
     assert codes(f"{stream} SELECT STREAM d + {value} AS y FROM a") == []
+
+
+HOUR = "GROUP BY FLOOR(a.ROWTIME TO HOUR)"
+MATCH = (
+    "y FROM a MATCH_RECOGNIZE (ORDER BY ROWTIME MEASURES {} AS y PATTERN (A B) WITHIN INTERVAL '1' MINUTE "
+    "DEFINE B AS B.v > 1)"
+)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SUM(make_ym_interval(0, v)) AS y FROM a {HOUR}",
+        f"CAST(AVG(make_ym_interval(0, v)) AS STRING) AS y FROM a {HOUR}",
+        f"CAST(MAX(IF(v > 1, INTERVAL '1' MONTH * v, NULL)) AS STRING) AS y FROM a {HOUR}, s",
+        f"COUNT(DISTINCT make_ym_interval(0, v)) AS y FROM a {HOUR}",
+        f"COUNT(*) AS y FROM a {HOUR} HAVING MIN(make_ym_interval(0, v)) > INTERVAL '1' MONTH",
+        f"COUNT(*) AS y FROM a {HOUR}, make_ym_interval(0, v)",
+        f"MAX(v) * INTERVAL '1' MONTH AS y FROM a {HOUR}",
+        "CAST(SUM(make_ym_interval(0, v)) OVER (ROWS 3 PRECEDING) AS STRING) AS y FROM a",
+        "CAST(LAG(make_ym_interval(0, v)) OVER (ORDER BY ROWTIME) AS STRING) AS y FROM a",
+        "ARRAY(make_ym_interval(0, v)) AS y FROM a",
+        MATCH.format("CAST(LAST(make_ym_interval(0, A.v)) AS STRING)"),
+        MATCH.format("CAST(SUM(make_ym_interval(0, A.v)) AS STRING)"),
+    ],
+)
+def test_year_month_intervals_cannot_be_kept_for_a_result(query: str) -> None:
+    assert codes(f"CREATE STREAM a (v INT, s STRING, d DATE); SELECT STREAM {query}") == ["R189"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [f"MAX(d + make_ym_interval(0, v)) AS y FROM a {HOUR}", f"COUNT(make_ym_interval(0, v)) AS y FROM a {HOUR}"],
+)
+def test_year_month_intervals_may_lead_to_a_result(query: str) -> None:
+    assert codes(f"CREATE STREAM a (v INT, s STRING, d DATE); SELECT STREAM {query}") == []

@@ -103,6 +103,23 @@ def test_spark_accepts_all_expressions_that_the_driver_computes(
             assert pipeline.check_types(program) == [], script.text
 
 
+@pytest.mark.parametrize(
+    ("value", "codes"),
+    [
+        ("SUM({}) AS y FROM s GROUP BY FLOOR(s.ROWTIME TO HOUR)", ["R189"]),
+        ("TRANSFORM(ARRAY(n), x -> {}) AS y FROM s", ["R189"]),
+        ("MAKE_INTERVAL(1, n) AS y FROM s", ["R189"]),
+        ("DATE '2024-01-01' + {} AS y FROM s", []),
+    ],
+)
+def test_intervals_of_months_that_only_spark_recognizes_are_refused(
+    spark: SparkSession, value: str, codes: list[str]
+) -> None:
+    months = "AGGREGATE(ARRAY(n), MAKE_YM_INTERVAL(0, 1), (a, x) -> a + MAKE_YM_INTERVAL(0, x))"
+    pipeline = rt.Pipeline(spark).sql(f"CREATE STREAM s (n INT); SELECT STREAM {value.format(months)}")
+    assert [problem.code for problem in pipeline.check_types(pipeline.compile())] == codes
+
+
 def test_a_run_is_refused_before_it_writes_anything(spark: SparkSession, tmp_path: Path) -> None:
     pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(STREAM + "SELECT STREAM no_such(v) AS w FROM a")
     with pytest.raises(rt.Refused, match="NO_SUCH"):

@@ -29,6 +29,7 @@ from rowtime.expr.store_assignment import may_assign
 from rowtime.frames.typed import type_of
 from rowtime.operators.contract import Operator
 from rowtime.operators.rows.calls_apart import spark_functions
+from rowtime.plan.bind.kept_months import MONTHS, MONTHS_HINT
 from rowtime.plan.bind.pump_edge import PumpEdge
 from rowtime.plan.clock_functions import fixed, trees_of
 from rowtime.plan.program import Program
@@ -39,6 +40,7 @@ from rowtime.sql.places import place_of
 Wrong = AnalysisException | ParseException
 _UNKNOWN = ("UNRESOLVED_COLUMN", "MISSING_ATTRIBUTES")
 """Hidden columns that the frame does not have: the binder has checked those of the user."""
+_MONTHS = re.compile(r"interval (?:year|month)|:interval\b")
 _SOME_DAY = 1_700_000_000_000_000  # µs; any value will do: clock functions only need a type
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 _LOGGER = PySparkLogger.getLogger("SQLQueryContextLogger")
@@ -130,6 +132,11 @@ class _Frame:
             return False
         return bool(plan.nodeName() == "Aggregate")
 
+    def has_months(self, trees: Sequence[exp.Expr]) -> bool:
+        """Return whether one of some expressions, which Spark accepts, is or contains an interval of months."""
+        kinds = self._typed(trees)._jdf.schema().catalogString()  # noqa: SLF001 - in one call
+        return _MONTHS.search(kinds) is not None
+
     def _judged(self, trees: Sequence[exp.Expr]) -> tuple[Wrong | None, bool]:
         """Return the results of `wrong` and `repeats`."""
         try:
@@ -177,6 +184,10 @@ class _Analyst:
                 yield from problems
                 if some and not problems and not frame.accepts(some):
                     yield from (problem for tree in some for problem in self._of(tree, frame))
+                elif some and frame.has_months(some):
+                    wrong = next(tree for tree in some if frame.has_months([tree]))
+                    place = place_of(self.program.text, wrong)
+                    yield Problem("R189", f"{readable(wrong)} is {MONTHS}", place, MONTHS_HINT)
 
     def _not_of_the_driver(self, node: Operator, trees: Sequence[exp.Expr]) -> list[exp.Expr]:
         """Return the expressions that the driver cannot compute; the others mean the same in Spark."""

@@ -198,6 +198,7 @@ class Grouping:
         self._written.append(written)
         self._clocks.append(self._of_the_row(self.scope.inlined(raw)) if tolerance is None else bound)
         proof = prove(bound, self.scope.facts)
+        self.scope.refuse_unkept(node, [Item(Column(readable(node)), bound)])
         self.keys.append(Item(Column(f"{KEY}{len(self.keys)}", fact=proof.fact), bound))
 
     def _of_the_row(self, node: exp.Expr) -> exp.Expr:

@@ -16,6 +16,7 @@ from rowtime.core.columns import WINDOW_VALUE
 from rowtime.core.errors import Problem
 from rowtime.expr.conditions import col, conjuncts, never_fails
 from rowtime.expr.many_rows import generator, is_aggregate
+from rowtime.expr.readable import readable
 from rowtime.kernels.windowed import Frame
 from rowtime.operators.contract import Column
 from rowtime.operators.patterns.slots import (
@@ -31,6 +32,7 @@ from rowtime.operators.patterns.slots import (
     Pick,
     Slot,
 )
+from rowtime.operators.rows.select import Item
 from rowtime.plan.bind.frames import NoWindow
 from rowtime.plan.bind.scope import Scope, type_of
 from rowtime.plan.bind.suggestions import suggestion
@@ -235,6 +237,7 @@ class _Place:
         if self.variable is not None and which == LAST and not offset and self.variable in of:
             which, of = ROW, ()
         value = self._bare(node)
+        self.values.scope.refuse_unkept(node, [Item(Column(readable(node)), value)])
         kind = type_of(self.values.scope.columns, value)
         final = self.final and which != ROW
         return self._slot(Pick(Column("", kind), value, which, of, offset, move, final))

@@ -22,6 +22,7 @@ from rowtime.operators.over.over_calls import Call
 from rowtime.operators.rows.select import Item
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.frames import NoWindow, Window, frame_of, resolved
+from rowtime.plan.bind.kept_months import MONTHS, MONTHS_HINT, of_months
 from rowtime.plan.bind.numbering import HINT, OF_A_JOIN
 from rowtime.plan.bind.orders import micros
 from rowtime.plan.bind.scope import Scope, mark_of
@@ -96,6 +97,8 @@ class Windowing:
             raise NoWindow("R164", "RANGE is measured on ROWTIME, or on a function of it", hint)
         by = order or col(ROWTIME) if ranked else None
         wants = wants_of(node.this, frame, by)
+        if any(of_months(want.argument, self.scope.facts) for want in wants.wants):
+            raise NoWindow("R189", f"{readable(node.this)} keeps {MONTHS}", MONTHS_HINT)
         fact = prove(_as_node(node.this, window), self.scope.facts).fact
         columns = [self._column(want, keys, order, fact if len(wants.wants) == 1 else UNKNOWN) for want in wants.wants]
         value = wants.value(*(col(column.name) for column in columns))

@@ -20,6 +20,7 @@ from rowtime.operators.over.value_clocks import MARK
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.operators.rows.select import Item
 from rowtime.plan.bind.correlation import instead_of
+from rowtime.plan.bind.kept_months import MONTHS, MONTHS_HINT, kept_months, of_months
 from rowtime.plan.bind.struct_fields import missing_fields
 from rowtime.plan.bind.suggestions import suggestion
 from rowtime.plan.bind.time_formats import refused_patterns
@@ -165,13 +166,11 @@ class Scope:
             seen.add(name.lower())
 
     def refuse_unkept(self, query: exp.Expr, items: Iterable[Item]) -> None:
-        """Refuse (R189) columns of a type that no tick can move: year-month intervals."""
+        """Refuse (R189) columns and keys of a type that no tick can move: year-month intervals."""
         for item in items:
-            expression = item.expression.unnest()
-            months = isinstance(expression, exp.Anonymous) and expression.name.upper() == "MAKE_YM_INTERVAL"
-            if months or item.column.fact.kind is Kind.MONTHS:
-                what = f"{item.column.name} is an interval of years and months, which cannot be stored"
-                self.refuse("R189", what, query, "Add it to a date, or count the months as a number.")
+            months = item.column.fact.kind is Kind.MONTHS or of_months(item.expression, self.facts)
+            if months and not isinstance(item.expression, exp.Column):  # it is refused where it is computed
+                self.refuse("R189", f"{item.column.name} is {MONTHS}", query, MONTHS_HINT)
 
     def bind(self, node: exp.Expr) -> exp.Expr:
         """Return a copy of the expression with the columns of the input, by their own names."""
@@ -180,7 +179,8 @@ class Scope:
         if node.find(exp.Query) is not None:
             return node.copy()  # the columns inside are those of another query, which was refused
         bound = _replaced(node.copy(), self._bound)
-        for fault in (*missing_fields(bound, self.columns), *refused_patterns(bound, self._given)):
+        of = self._given
+        for fault in (*missing_fields(bound, self.columns), *refused_patterns(bound, of), *kept_months(bound, of)):
             self.refuse(fault.code, fault.what, fault.node, fault.hint)
         return bound
 
