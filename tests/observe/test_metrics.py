@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -24,6 +25,7 @@ from rowtime.observe import families
 from rowtime.observe.families import FAMILIES, values_of
 from rowtime.observe.metrics import Metrics, metrics_at
 from rowtime.observe.observer import Run
+from rowtime.operators.contract.lateness import Lateness
 from rowtime.plan.program import compile_script
 from rowtime.runtime.retries import Retries
 from rowtime.state.costs import JOBS, SINKS, TickCost
@@ -38,6 +40,7 @@ MONITORING = ROOT / "docs/monitoring"
 PLAN = compile_script(SQL).described()
 NOW = to_micros("2024-01-01 11:00:00")
 AT = to_micros("2024-01-01 10:00:00")
+LATENESS = Lateness.of(np.array([SECOND, 2 * SECOND, 90 * SECOND], np.int64)).as_json()
 
 
 def entry_of(writers: int) -> dict[str, Any]:
@@ -46,7 +49,7 @@ def entry_of(writers: int) -> dict[str, Any]:
     return {
         "tick": 7,
         "at": NOW - 5 * SECOND,
-        "control": {"query.result": {"sequence": 12}},
+        "control": {"query.result": {"sequence": 12}, "sorted": {"lateness": LATENESS}},
         "segments": {"query.group/state": [["state/a", 10, AT, AT, 0, 4000], ["state/b", 5, AT, AT, 0]]},
         "totals": {"sorted": {"in": 100, "accepted": 97, "LATE": 3}},
         "clocks": {"trades": clocks, "sorted": clocks, "query.group": {"": AT}, "query.result": {"": AT}},
@@ -79,6 +82,8 @@ def test_values_are_those_of_the_journal() -> None:
     assert values["rowtime_holding_seconds", "query.group", "trades", "w00000"] == 400
     assert (values["rowtime_state_rows", "query.group"], values["rowtime_state_bytes", "query.group"]) == (15, 4000)
     assert (values["rowtime_gate_rows", "sorted"], values["rowtime_refused_rows", "sorted", "LATE"]) == (100, 3)
+    late = {key[2]: value for key, value in values.items() if key[:2] == ("rowtime_lateness_seconds", "sorted")}
+    assert late == {"0.5": 2, "0.99": 120, "1": 90}
     assert [key[2] for key in values if key[0] == "rowtime_refused_rows"] == ["LATE"], "nothing else is a reason"
     assert values["rowtime_output_rows", "query.result"] == 12
     assert values["rowtime_backlog", "trades", "versions"] == 12
@@ -336,8 +341,8 @@ def test_alerts_and_dashboard_use_existing_metrics_and_labels() -> None:
     shown = set(re.findall(r"\browtime_\w+", "".join(asked)))
     unused = {family.sample for family in FAMILIES} - shown
     assert unused == {
-        families.BOUND.sample, families.OTHERS_BEHIND.sample, families.LAST_TICK.sample, families.JOBS.sample,
-        families.FILES.sample, families.BYTES.sample, families.RETRIES.sample,
+        families.BOUND.sample, families.OTHERS_BEHIND.sample, families.LATENESS.sample, families.LAST_TICK.sample,
+        families.JOBS.sample, families.FILES.sample, families.BYTES.sample, families.RETRIES.sample,
     }  # fmt: skip
 
 

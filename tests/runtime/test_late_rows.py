@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import datetime, timedelta
+from html import unescape
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -79,9 +80,15 @@ def test_the_advised_tolerance_accepts_99_of_100_late_rows(
 
 
 def test_status_says_how_late_rows_are(spark: SparkSession, tmp_path: Path) -> None:
+    from starlette.testclient import TestClient
     from typer.testing import CliRunner
 
     from rowtime.cli.main import app
+    from rowtime.client.home import Home
+    from rowtime.observe.families import LATENESS, values_of
+    from rowtime.web.app import Console
+    from rowtime.web.guard import Access
+    from rowtime.web.watched import Watched
 
     place, _ = _run(spark, tmp_path, SORTED.format(guard=""), DISORDER)
     (late,) = _late(place)
@@ -94,6 +101,16 @@ def test_status_says_how_late_rows_are(spark: SparkSession, tmp_path: Path) -> N
     )
     assert [one["text"] for one in status["late"]] == [text]
     assert f"  {text}" in list(as_lines(status))
+    page = TestClient(Console(Watched(Home(tmp_path / "home"), [str(tmp_path / "ck")]), Access(port=8642)).app)
+    page.base_url = "http://127.0.0.1:8642"
+    link = re.search(r'href="(/p/[^"]*)/graph"', page.get("/").text)
+    assert link
+    assert f"<p>{text}.</p>" in unescape(page.get(f"{link[1]}/waiting").text)
+    assert place.plan is not None
+    values = values_of(place.plan, place.journal.last() or {}, 0)
+    assert {value.labels[1]: value.value for value in values if value.family is LATENESS} == {
+        "0.5": 3, "0.99": 3, "1": 3
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first", "later"])
@@ -143,6 +160,49 @@ def test_panes_advise_a_discard_age_that_accepts_the_late_rows(spark: SparkSessi
     assert _blamed(place) == [], "no single row is to blame"
     place, _ = _run(spark, tmp_path / "then", PANES.format(age=3), DISORDER)
     assert _late(place) == [], "the advice is followed"
+
+
+def _events(spark: SparkSession, folder: Path, sql: str, seconds: Sequence[int], per_file: int) -> Checkpoint:
+    """Read rows at these times by a script with the folder of its files as ``{0}``; they last 10 s, or are starts."""
+    lasting = "EDGE" not in sql
+    for name in ("in", "other"):
+        (folder / name).mkdir(parents=True)
+    for number in range(0, len(seconds), per_file):
+        times = (
+            (START + timedelta(seconds=at), START + timedelta(seconds=at + 10)) for at in seconds[number:][:per_file]
+        )
+        (folder / f"in/{number:03}.csv").write_text(
+            "".join(f"{start},{stop if lasting else ''},1\n" for start, stop in times)
+        )
+    pipeline = rt.Pipeline(spark, home=folder / "home").sql(sql.format(folder)).sink("result", lambda _: None)
+    pipeline.run_available(folder / "ck", limits=rt.Limits(files=1))
+    return Checkpoint(folder / "ck")
+
+
+STREAM = "CREATE STREAM s (t TIMESTAMP, u TIMESTAMP, n INT) {} USING csv OPTIONS (path '{{0}}/in')"
+DELAYED = "EVENT SHAPE {} BOUND EVERY {} DELAY INTERVAL '{{1}}' SECOND"
+VIEW = STREAM.format("").replace(" s ", " r ") + "; CREATE VIEW s AS SELECT STREAM t, u, n FROM r "
+SHAPES = {
+    "points": STREAM.format(DELAYED.format("POINT (t)", "1 ROW")),
+    "intervals": STREAM.format(DELAYED.format("INTERVAL (t, u)", "INTERVAL '2' SECOND")),
+    "edges": STREAM.format(DELAYED.format("EDGE (t, u)", "3 ROWS")),
+    "a view": VIEW + DELAYED.format("POINT (t)", "1 ROW"),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_events_advise_a_delay_that_accepts_the_late_ones_however_ticks_cut_them(
+    spark: SparkSession, tmp_path: Path, shape: str
+) -> None:
+    sql = SHAPES[shape].replace("{1}", "2") + "; SELECT STREAM n FROM s"
+    (whole,), (cut,) = (_late(_events(spark, tmp_path / str(n), sql, DISORDER, n)) for n in (200, 7))
+    assert whole == cut
+    assert whole.rows > 15
+    found = re.fullmatch(r"BOUND EVERY … DELAY (INTERVAL '\d' SECOND)", whole.advice)
+    assert found
+    wider = re.sub(r"DELAY INTERVAL '\d' SECOND", f"DELAY {found[1]}", sql)
+    assert wider != sql
+    assert _late(_events(spark, tmp_path / "then", wider, DISORDER, 7)) == [], "the advice is followed"
 
 
 def test_a_source_says_how_far_rows_are_out_of_order(spark: SparkSession, tmp_path: Path) -> None:

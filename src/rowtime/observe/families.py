@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from rowtime.core.clock import NOBODY, least
 from rowtime.core.time import BEGINNING, END, SECOND
+from rowtime.plan.lateness import late_rows
 from rowtime.plan.stored import StoredPlan
 from rowtime.plan.waiting import Wait, waiting
 from rowtime.state.costs import left_in
@@ -92,6 +93,12 @@ REFUSED: Final = Family(
     COUNTER,
     "rows that a gate refused since the checkpoint began",
 )
+LATENESS: Final = Family(
+    "rowtime_lateness_seconds",
+    ("gate", "share"),
+    GAUGE,
+    "how far late rows were below the clock: half of a gate's late rows (0.5), 99 % (0.99) and all (1) at most so far",
+)
 ROWS_OUT: Final = Family(
     "rowtime_output_rows", ("sink",), COUNTER, "rows that a sink has received since the checkpoint began"
 )
@@ -119,7 +126,7 @@ RETRYING: Final = Family(
 
 FAMILIES: Final = (
     BOUND, FRESHNESS, WRITERS, BEHIND, OTHERS_BEHIND, HELD, HOLDING, STATE_ROWS, STATE_BYTES, GATE_ROWS, REFUSED,
-    ROWS_OUT, ROWS_IN, BACKLOG, TICKS, LAST_TICK, TICK_SECONDS, JOBS, FILES, BYTES, RETRIES, RETRYING,
+    LATENESS, ROWS_OUT, ROWS_IN, BACKLOG, TICKS, LAST_TICK, TICK_SECONDS, JOBS, FILES, BYTES, RETRIES, RETRYING,
 )  # fmt: skip
 
 
@@ -137,6 +144,9 @@ def values_of(plan: StoredPlan, entry: Mapping[str, Any], now: int) -> Iterator[
         yield Value(GATE_ROWS, (gate,), counts.get("in", 0))
         reasons = (why for why in counts if why not in ("in", "accepted"))
         yield from (Value(REFUSED, (gate, why), counts[why]) for why in reasons)
+    for late in late_rows(plan, entry):
+        shares = {"0.5": late.median, "0.99": late.within, "1": late.greatest}
+        yield from (Value(LATENESS, (late.gate, share), at / SECOND) for share, at in shares.items())
     for name in plan.of_kind("sink"):
         yield Value(ROWS_OUT, (name,), entry.get("control", {}).get(name, {}).get("sequence", 0))
     yield from (Value(BACKLOG, (name, left.unit), left.amount) for name, left in left_in(entry).items())

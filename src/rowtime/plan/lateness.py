@@ -12,7 +12,7 @@ from typing import Any, Final
 from rowtime.kernels.blame import FEW
 from rowtime.operators.contract.lateness import Lateness, in_words, interval
 from rowtime.plan.poisoned import poisoned
-from rowtime.plan.stored import StoredPlan
+from rowtime.plan.stored import StoredOperator, StoredPlan
 
 ENOUGH: Final = 0.99  # the share of the late rows that the advised tolerance covers
 
@@ -71,6 +71,8 @@ def many_late(plan: StoredPlan, entry: Mapping[str, Any]) -> list[LateRows]:
 
 def _advice(plan: StoredPlan, name: str, within: str) -> str:
     operator = plan.operators[name]
+    if "shape" in operator.fields:
+        return _advice_for_events(operator, within)
     if not operator.inputs:
         return (
             f"a column with the time instead of ROWTIME, and SELECT STREAM … AS ROWTIME … ORDER BY … WITHIN {within},"
@@ -79,3 +81,15 @@ def _advice(plan: StoredPlan, name: str, within: str) -> str:
         return f"DISCARD AGE {within}"
     clause = "GROUP BY" if operator.fields.get("by_group") else "ORDER BY"
     return f"{clause} … WITHIN {within}"
+
+
+def _advice_for_events(operator: StoredOperator, within: str) -> str:
+    """Return the DELAY of the rows' own bounds, or of those of another stream; a writer chooses its own bounds."""
+    shape = operator.fields["shape"]
+    if shape.get("rows") or shape.get("every"):
+        return f"BOUND EVERY … DELAY {within}"
+    if shape.get("imports"):
+        return f"BOUND FROM {shape['imports']} DELAY {within}"
+    if operator.inputs:
+        return f"BOUND EVERY 1 ROWS DELAY {within}"
+    return f"bounds that its writers give {within} later"

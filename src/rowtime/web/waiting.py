@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 
 from rowtime.core.errors import refuse
 from rowtime.core.time import wall_clock
+from rowtime.plan.lateness import LateRows, late_rows
 from rowtime.web.actions import carry_out, command
 from rowtime.web.pages import fragment, mark_of, page
 from rowtime.web.pipelines import facts_of, page_of
@@ -52,11 +53,17 @@ class Waiting:
         return page("acted.html", {**outcome, "pipeline": pipeline, "title": "Done", "facts": facts_of(pipeline)})
 
     def _values(self, pipeline: Pipeline) -> dict[str, Any]:
-        items = _waits(pipeline)
-        return {"pipeline": pipeline, "waits": items, "acts": self._acts, "mark": mark_of(items)}
+        items, late = _waits(pipeline), _late(pipeline)
+        mark = mark_of(items, late)
+        return {"pipeline": pipeline, "waits": items, "late": late, "acts": self._acts, "mark": mark}
 
 
 def _waits(pipeline: Pipeline) -> list[Held]:
     records = pipeline.records
     plan, entry = records.plan, records.last
     return waits(plan, entry, wall_clock()) if plan is not None and entry is not None else []
+
+
+def _late(pipeline: Pipeline) -> list[LateRows]:
+    plan, entry = pipeline.records.plan, pipeline.records.last
+    return late_rows(plan, entry) if plan is not None and entry is not None else []

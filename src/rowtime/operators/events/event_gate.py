@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +50,7 @@ from rowtime.kernels.events import POINT as POINT_ROW
 from rowtime.operators.contract import Column, Control, DataFrame, Operator, Shape, Tick, quoted
 from rowtime.operators.contract.gates import READMITTED, Verdict
 from rowtime.operators.contract.intake import Intake
+from rowtime.operators.contract.lateness import Lateness, added
 from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.events.edge_pairs import COMPLETE, OPEN, UNMATCHED, changes_of
 from rowtime.operators.events.met_bounds import steps_of, with_met
@@ -65,12 +66,14 @@ class Judging(Control):
 
     ``early`` (µs): the guard's distance, for the re-admission of early events; ``None`` without a guard. By writer, for
     the life of the query: ``marks``, the greatest start (µs UTC) and the number of rows; ``raised``, the last row that
-    raised its bound by far.
+    raised its bound by far. ``lateness``: how far the late rows were below what their bound was derived from
+    (`Lateness`), as long as the query lives.
     """
 
     early: int | None = None
     marks: Mapping[str, Sequence[int]] = field(default_factory=dict)
     raised: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    lateness: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Judged(NamedTuple):
@@ -176,7 +179,7 @@ class EventGate:
         bounds: dict[str, list[tuple[int, int]]] = {}
         for writer, position, at in intake.bounds:
             bounds.setdefault(writer, []).append((position, at))
-        verdicts = {}
+        verdicts, lateness = {}, Lateness()
         for writer, mine in by_writer(items):
             given = bounds.get(writer, [])
             inside = mine.filter(pc.is_valid(mine["b"]))
@@ -194,9 +197,10 @@ class EventGate:
                 poison = watched(so_far, _past(rows, judgement), self.shape.delay, LONG)
                 jumps.update({} if poison is None else {writer: list(poison)})
             verdicts[writer] = Judged(rows, judgement)
+            lateness += _lateness(self.shape, items_of(rows), judgement)
         # The distance is needed for the re-admission of early events.
         early = control.early if self.shape.beyond is None else self.shape.beyond
-        tick.remember(self.node, early=early, marks=marks, raised=jumps)
+        tick.remember(self.node, early=early, marks=marks, raised=jumps, lateness=added(control.lateness, lateness))
         return verdicts
 
     def _noted(self, tick: Tick, rows: DataFrame, judged: Mapping[str, Judged]) -> DataFrame:
@@ -305,6 +309,18 @@ def _past(rows: pa.Table, judgement: Judgement) -> Past:
     moves = (late | (judgement.reasons == ACCEPTED)) & (items.kinds != STOP_EDGE)
     times = np.where(moves, items.starts, BEGINNING)
     return Past(items.positions, times, times, np.ones(len(times), bool), late & moves, judgement.risen[:-1])
+
+
+def _lateness(shape: EventShape, rows: Items, judgement: Judgement) -> Lateness:
+    """Return how far late rows are below the start, or the bound from elsewhere, that their bound was derived from.
+
+    So it does not depend on the DELAY, and a DELAY of at least so much accepts the row.
+    """
+    late = np.flatnonzero((judgement.reasons == LATE) & (judgement.bounds < END))
+    bounds, times = judgement.bounds[late], np.where(rows.kinds == STOP_EDGE, rows.stops, rows.starts)[late]
+    elsewhere = shape.imported_delay if shape.imports else 0
+    own = bounds <= judgement.risen[late] - shape.delay
+    return Lateness.of(bounds + np.where(own & shape.generates, shape.delay, elsewhere) - times)
 
 
 def items_of(rows: pa.Table) -> Items:
