@@ -41,6 +41,11 @@ def _truncated(a: int, b: int) -> int:
     return abs(b - a) // SECOND * (1 if b >= a else -1)
 
 
+def _seconds(micros: int) -> str:
+    """The whole seconds of a distance, rounded down."""
+    return _interval(micros // SECOND * SECOND)
+
+
 def _whole(low: int, high: int) -> str:
     return f"BETWEEN {low // SECOND} AND {high // SECOND}"
 
@@ -54,6 +59,8 @@ SPELLINGS = (
     Spelling(lambda p, q: f"TIMESTAMPADD(MICROSECOND, {p}, a.ev) <= b.ev AND b.ev <= TIMESTAMPADD(MICROSECOND, {q}, a.ev)"),
     Spelling(lambda p, q: f"UNIX_MICROS(b.ev) - UNIX_MICROS(a.ev) BETWEEN {p} AND {q}"),
     Spelling(lambda p, q: f"TIMESTAMPDIFF(SECOND, a.ev, b.ev) {_whole(p, q)}", SECOND, _truncated),
+    Spelling(lambda p, q: f"FLOOR(b.ev TO SECOND) BETWEEN FLOOR(a.ev TO SECOND) + {_seconds(p)} AND DATE_TRUNC('SECOND', a.ev) + {_seconds(q)}", SECOND, lambda a, b: b // SECOND - a // SECOND),
+    Spelling(lambda p, q: f"CEIL(a.ev TO SECOND) <= CEIL(b.ev TO SECOND) - {_seconds(p)} AND CEIL(b.ev TO SECOND) - {_seconds(q)} <= CEIL(a.ev TO SECOND)", SECOND, lambda a, b: -(-b // SECOND) - -(-a // SECOND)),
     Spelling(lambda p, q: f"UNIX_SECONDS(b.ev) >= UNIX_SECONDS(a.ev) + {p // SECOND} AND UNIX_SECONDS(b.ev) - {q // SECOND} <= UNIX_SECONDS(a.ev)", SECOND, lambda a, b: b // SECOND - a // SECOND),
 )  # fmt: skip
 SIDES = {"JOIN": (False, False), "LEFT JOIN": (True, False), "RIGHT JOIN": (False, True), "FULL JOIN": (True, True)}

@@ -64,6 +64,19 @@ SPELLED = {
     "micros": ("UNIX_MICROS(b.paid_at) - UNIX_MICROS(a.ordered_at) BETWEEN 0 AND 3600000000", HOUR),
     "seconds": ("UNIX_SECONDS(b.paid_at) - UNIX_SECONDS(a.ordered_at) BETWEEN 0 AND 3600", HOUR + SECOND - 1),
     "TIMESTAMPDIFF": ("TIMESTAMPDIFF(MINUTE, a.ordered_at, b.paid_at) BETWEEN 0 AND 60", HOUR + MINUTE - 1),
+    "equal times": ("a.ordered_at = b.paid_at", 0),
+    "days": ("FLOOR(a.ordered_at TO DAY) = FLOOR(b.paid_at TO DAY)", 24 * HOUR - 1),
+    "dates": ("CAST(a.ordered_at AS DATE) = CAST(b.paid_at AS DATE)", 24 * HOUR - 1),
+    "months": ("DATE_TRUNC('MONTH', a.ordered_at) = DATE_TRUNC('MONTH', b.paid_at)", 31 * 24 * HOUR - 1),
+    "rounded up": ("CEIL(a.ordered_at TO HOUR) >= CEIL(b.paid_at TO HOUR) AND b.paid_at > a.ordered_at", HOUR - 1),
+    "buckets": (
+        "TIME_BUCKET(INTERVAL '5' MINUTE, a.ordered_at) = TIME_BUCKET(INTERVAL '5' MINUTE, b.paid_at)",
+        5 * MINUTE - 1,
+    ),
+    "the next day or the same": (
+        "FLOOR(b.paid_at TO DAY) - FLOOR(a.ordered_at TO DAY) BETWEEN INTERVAL '0' DAY AND INTERVAL '1' DAY",
+        48 * HOUR - 1,
+    ),
     "DATEDIFF": ("DATEDIFF(b.paid_at, a.ordered_at) = 0", 24 * HOUR - 1),
 }
 

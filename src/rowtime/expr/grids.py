@@ -31,6 +31,8 @@ from rowtime.sql.intervals import MICROS, duration_of, months_of, of_micros
 from rowtime.sql.nodes import Before, Step
 from rowtime.sql.numbers import whole_number
 
+_LONGEST = 31 * DAY  # of a month
+
 
 def at_end(key: exp.Expr, *, closed: bool) -> exp.Expr:
     """Return a key, over the rowtime of rows, as a function of the rowtime of their groups, which is the key's end.
@@ -114,6 +116,20 @@ def _lattice(node: exp.Expr) -> _Lattice | None:
     if unit in MICROS:
         return _Lattice(MICROS[unit], MONDAY if unit == "WEEK" else 0)
     return _Lattice(DAY, months=MONTHS_OF[unit]) if unit in MONTHS_OF else None
+
+
+def rounded(node: exp.Expr) -> tuple[exp.Expr, int, int] | None:
+    """Return the time that an expression rounds, and how far (µs) below and above it the result may be."""
+    if isinstance(node, exp.Anonymous) and node.name.upper() == "TIME_BUCKET":
+        width, time, *_ = node.expressions
+        micros = duration_of(width.unnest())
+        return (time, micros - 1, 0) if micros and micros > 0 else None
+    if isinstance(node, exp.Ceil):
+        unit = unit_of(node) or ""
+        span = MICROS.get(unit) or _LONGEST * MONTHS_OF.get(unit, 0)
+        return (node.this, 0, span - 1) if span else None
+    lattice = None if isinstance(node, exp.Year | exp.Extract) else _lattice(node)
+    return None if lattice is None else (argument_of(node), (_LONGEST * lattice.months or lattice.period) - 1, 0)
 
 
 def is_short(node: exp.Expr) -> bool:

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from rowtime.core.time import DAY, SECOND
 from rowtime.expr.conditions import col
+from rowtime.expr.grids import rounded
 from rowtime.operators.joins.join import EVER
 from rowtime.plan.bind.frames import UNBOUNDED, NoWindow, resolved
 from rowtime.plan.bind.scope import From, Input
@@ -165,10 +166,12 @@ def _limits(part: exp.Expr, by_rowtime: Mapping[str, Input], right: str) -> tupl
     if left not in by_rowtime or abs(sign) != 1 or terms[left] != -sign:
         return None
     by, greater = by * sign, isinstance(part, exp.GTE | exp.GT) == (sign > 0)
+    below, above = (whole.below, whole.above)[::sign]
     strict = 1 if isinstance(part, exp.GT | exp.LT) else 0
     lag, exact = by_rowtime[left].lag, not by_rowtime[left].lag and not by_rowtime[left].optional and unit == 1
+    exact &= not (below or above)
     # A difference of so many units, rounded, is less than a unit away from it.
-    low, high = (by + strict - 1) * unit + 1 - lag, (by - strict + 1) * unit - 1
+    low, high = (by + strict - 1) * unit + 1 - lag - above, (by - strict + 1) * unit - 1 + below
     if isinstance(part, exp.EQ):
         return low, high, exact
     return (low, None, exact) if greater else (None, high, exact)
@@ -176,17 +179,24 @@ def _limits(part: exp.Expr, by_rowtime: Mapping[str, Input], right: str) -> tupl
 
 @dataclass(frozen=True)
 class _Sum:
-    """A sum of columns, each so many times, and a constant, in a unit of µs; 0 for a constant of any unit."""
+    """A sum of columns, each so many times, and a constant, in a unit of µs; 0 for a constant of any unit.
+
+    ``below``, ``above``: the value may be so much (µs) less or more, because it is rounded.
+    """
 
     terms: Mapping[str, int]
     constant: int = 0
     unit: int = 0
+    below: int = 0
+    above: int = 0
 
     def plus(self, other: _Sum, sign: int = 1) -> _Sum:
         """Add another sum, or subtract it."""
         names = dict.fromkeys([*self.terms, *other.terms])
         terms = {name: self.terms.get(name, 0) + sign * other.terms.get(name, 0) for name in names}
-        return _Sum(terms, self.constant + sign * other.constant, max(self.unit, other.unit))
+        less, more = (other.below, other.above)[::sign]
+        constant, unit = self.constant + sign * other.constant, max(self.unit, other.unit)
+        return _Sum(terms, constant, unit, self.below + less, self.above + more)
 
 
 def _linear(node: exp.Expr) -> _Sum | None:
@@ -194,6 +204,10 @@ def _linear(node: exp.Expr) -> _Sum | None:
     node = node.unnest()
     if isinstance(node, exp.Column):
         return _Sum({node.name: 1}, unit=1)
+    if (rounding := rounded(node)) is not None:
+        argument, below, above = rounding
+        time = _linear(argument)
+        return None if time is None else time.plus(_Sum({}, 0, 1, below, above))
     if isinstance(node, exp.Interval):
         length = duration_of(node)
         return None if length is None else _Sum({}, length, 1)

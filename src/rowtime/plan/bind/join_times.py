@@ -12,6 +12,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from rowtime.core.columns import ROWTIME
 from rowtime.core.errors import Problem
 from rowtime.expr.conditions import columns_in
 from rowtime.operators.contract import Operator, walk
@@ -58,10 +59,10 @@ def compares_windows(clause: Clause, rest: Sequence[exp.Expr]) -> bool:
     """Return True if a condition equates functions of the rowtimes of both sides: the windows of two groups, say."""
     timed = []
     for source, renamed in zip(clause.sources, clause.columns, strict=True):
-        clock_names = {*source.lineage, *NAMES}
+        clock_names = {*(name for name, of in source.lineage.items() if ROWTIME in columns_in([of])), *NAMES}
         timed.append({new for old, new in renamed if old in clock_names})
     for part in rest:
-        if isinstance(part, exp.EQ):
+        if isinstance(part, exp.EQ) and all(isinstance(side.unnest(), exp.Column) for side in (part.left, part.right)):
             names = (part.left.name, part.right.name)
             if any(a in timed[0] and b in timed[1] for a, b in (names, names[::-1])):
                 return True
