@@ -691,7 +691,16 @@ SYSTEMS = [  # statements and clauses of other systems
 X = "CREATE STREAM x (page STRING, at TIMESTAMP) USING csv OPTIONS (path '/data/x')"
 HOURS = "SELECT STREAM COUNT(*) AS n FROM x GROUP BY FLOOR(x.ROWTIME TO HOUR)"
 LATER = "r.u BETWEEN {0} AND {0} + INTERVAL '1' HOUR"
+THREE = "; ".join(f"CREATE STREAM {name} (page STRING, at TIMESTAMP) USING csv OPTIONS (path '/data/{name}')" for name in "xyz")
+BOTH = "{0}.page = {1}.page AND {0}.at BETWEEN {1}.at AND {1}.at + INTERVAL '1' HOUR"
+IN_ROWS = THREE.replace("at TIMESTAMP", "at TIMESTAMP ASCENDING").replace("ASCENDING", "ASCENDING WITHIN 5 ROWS", 1)
 TIMES = [
+    Case(f"{THREE}; SELECT STREAM x.page FROM x JOIN y ON {BOTH.format('y', 'x')} JOIN z ON {BOTH.format('z', 'x')}", "R225", "compares them: (SELECT .*)[.]$", "SELECT.*", "{0}"),
+    Case(f"{THREE}; SELECT STREAM x.page FROM x JOIN y ON {BOTH.format('y', 'x')} LEFT JOIN z ON {BOTH.format('z', 'y')}", "R225", "compares them: (SELECT .*)[.]$", "SELECT.*", "{0}"),
+    Case(f"{THREE}; SELECT STREAM x.page FROM x, y, z WHERE {BOTH.format('y', 'x')} AND {BOTH.format('z', 'y')}", "R152", "compares them: (SELECT .*)[.]$", "SELECT.*", "{0}"),
+    Case(f"{THREE}; SELECT STREAM x.page FROM x JOIN y ON x.page = y.page JOIN z ON z.page = x.page", "R225", "compares them: (SELECT .*)[.]$", "SELECT.*", "{0}"),
+    Case(f"{IN_ROWS}; SELECT STREAM x.page FROM x JOIN y ON {BOTH.format('y', 'x')}", "R225", "declare (WITHIN INTERVAL .*), say", "WITHIN 5 ROWS", "{0}"),
+    Case(f"{IN_ROWS}; SELECT STREAM x.page FROM x JOIN y ON {BOTH.format('y', 'x')}", "R225", "Or promote .*compares them: (SELECT .*)[.]$", "SELECT.*", "{0}"),
     Case(f"{X}; {HOURS}", "R226", r"event, (CREATE VIEW (\w+) .*), and read", "; SELECT.*", f"; {{0}}; {HOURS.replace('FROM x', 'FROM {1} AS x')}"),
     Case(f"{X.replace('TIMESTAMP', 'STRING')}; {HOURS}", "R226", "a TIMESTAMP, and promote it: (SELECT STREAM t AS ROWTIME), …", "", f"{X.replace('at ', 't ')}; CREATE VIEW y AS {{0}} FROM x {TSORT}; {HOURS.replace('FROM x', 'FROM y AS x')}"),
     Case(f"{X}; SELECT STREAM x.page FROM x JOIN r ON x.page = r.page AND {LATER.format('x.at')}", "R225", "compares them: (SELECT .*)[.]$", "SELECT.*", "{0}"),

@@ -13,7 +13,7 @@ from typing import Final
 from sqlglot import exp
 
 from rowtime.core.columns import ROWTIME
-from rowtime.core.errors import Problem
+from rowtime.core.errors import Problem, Refused
 from rowtime.expr.conditions import columns_in
 from rowtime.operators.contract import Operator, walk
 from rowtime.operators.over.over_calls import RunningMark
@@ -42,17 +42,29 @@ class PromotedInputs(Exception):
         self.query = query
 
 
+class NotPromoted(Refused):
+    """Raised for a join of a rewrite, which ``way`` promotes too."""
+
+    def __init__(self, refused: Refused, way: exp.Select | None) -> None:
+        super().__init__(*refused.problems)
+        self.way = way
+
+
 @dataclass(frozen=True)
 class EventTime:
     """A column of an input that holds the time of its rows; ``column``: its name in the query.
 
     ``alias``: the input; empty if the column is its rowtime. ``within``: the tolerance that a declaration gives it, as
-    SQL; empty without one.
+    SQL; empty without one. ``rows``: one in rows, which does not say how late a row may be.
     """
 
     alias: str
     column: str
     within: str
+    rows: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.alias}.{self.column}"
 
 
 def compares_windows(clause: Clause, rest: Sequence[exp.Expr]) -> bool:
@@ -113,16 +125,16 @@ def _event_time(clause: Clause, side: int, source: Input, column: str) -> EventT
         return EventTime("", column, "")
     name = next(name for name, c in source.columns if c.name == column)
     below = next((old for old, new in clause.columns[side] if new == column), column)
-    return EventTime(source.alias, name, _declared(clause.sources[side].node, below, clause.sources[side].lineage))
+    return EventTime(source.alias, name, *_declared(clause.sources[side].node, below, clause.sources[side].lineage))
 
 
-def _declared(node: Operator, column: str, lineage: Mapping[str, exp.Expr]) -> str:
-    """Return the tolerance of an ascending order that is declared for a column; empty if there is none."""
+def _declared(node: Operator, column: str, lineage: Mapping[str, exp.Expr]) -> tuple[str, int]:
+    """Return the tolerance of an ascending order that is declared for a column, as SQL, or in rows."""
     mark, marks = lineage.get(column), {name: kept for one in walk(node) for name, (kept, _) in one.marks().items()}
     kept = next((kept for name, kept in marks.items() if mark == mark_of(name)), None)
-    if kept is None or isinstance(kept, RunningMark) or kept.rows or kept.descending:
-        return ""
-    return _interval(kept.within)
+    if kept is None or isinstance(kept, RunningMark) or kept.descending:
+        return "", 0
+    return ("", kept.rows) if kept.rows else (_interval(kept.within), 0)
 
 
 def _interval(micros: int) -> str:
@@ -168,6 +180,15 @@ def with_range(query: exp.Select, original: exp.Select, clause: Clause) -> exp.S
     return rewritten
 
 
+def _in_rows(times: Sequence[EventTime] | None) -> str:
+    """Return the word Promote, after why declared tolerances in rows prove no range, and what to declare."""
+    named = [time for time in times or () if time.rows]
+    if not named:
+        return "Promote"
+    listed = " and ".join(f"{time} is declared WITHIN {time.rows} ROWS" for time in named)
+    return f"{listed}, which does not say how much time a row may be late: declare WITHIN {TOLERANCE}, say. Or promote"
+
+
 @dataclass(frozen=True)
 class Untimed:
     """A join of streams whose condition compares no rowtimes; ``limited``: how to limit the time between them."""
@@ -194,7 +215,12 @@ class Untimed:
             what += "the condition does not mention time" if times is None else "the condition compares other times"
             return Problem("R158", what, place_of(self.binder.text, clause.node.this), hint, warns=True)
         what += f"the ROWTIME of {' and '.join(files)} is the time of change of a file, and ON does not compare it"
-        raise refuse_at(self.binder.text, clause.node.this, "R225", what, self.promotion(times))
+        raise self.refused("R225", what, times)
+
+    def refused(self, code: str, what: str, times: Sequence[EventTime] | None) -> Refused:
+        """Return the refusal whose hint is the promotion."""
+        refused = refuse_at(self.binder.text, self.clause.node.this, code, what, self.promotion(times))
+        return NotPromoted(refused, next(self._ways(times), None)) if self.binder.trying else refused
 
     def times(self, rest: Sequence[exp.Expr]) -> tuple[EventTime, EventTime] | None:
         """Return the event times whose distance the condition limits.
@@ -216,10 +242,21 @@ class Untimed:
 
     def promotion(self, limited: Sequence[EventTime] | None) -> str:
         """Return how to promote the event times."""
+        for first in () if self.binder.trying else self._ways(limited):
+            way: exp.Select | None = first
+            for _ in self.query.args["joins"]:  # each may have one more input to promote
+                refused = None if way is None else self.binder.refusal(way, self.name)
+                if way is not None and refused is None:
+                    return f"{_in_rows(limited)} the event times, so that ON compares them: {to_rowtime(way)}."
+                way = refused.way if isinstance(refused, NotPromoted) else None
+        return _OTHERWISE
+
+    def _ways(self, limited: Sequence[EventTime] | None) -> Iterator[exp.Select]:
+        """Yield the query with the event times of this join promoted, and with a range of rowtimes besides."""
         times = first_times(self.clause) if limited is None else limited
         if times is None:
-            return _OTHERWISE
+            return
         query = promoted(self.query, [time for time in times if time.alias])
-        ways = [*([] if limited is None else [query]), with_range(query, self.query, self.clause)]
-        way = next((way for way in ways if self.binder.binds(way, self.name)), None)
-        return _OTHERWISE if way is None else f"Promote the event times, so that ON compares them: {to_rowtime(way)}."
+        if limited is not None:
+            yield query
+        yield with_range(query, self.query, self.clause)

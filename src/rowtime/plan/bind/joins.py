@@ -249,7 +249,7 @@ class Joins:
             return distance.at_least(-EVER).at_most(EVER)
         if times is not None:
             what = "the condition compares other times than the rowtimes, so every row would be kept forever"
-            raise self._refused("R152", what, clause.node.this, untimed.promotion(times))
+            raise untimed.refused("R152", what, times)
         if distance.timed:
             open_end = "from below" if distance.low is None else "from above"
             if distance.low is None and distance.high is None:

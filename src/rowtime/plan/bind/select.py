@@ -80,14 +80,16 @@ class QueryBinder:
         return limited(self, query, bound, name)
 
     def binds(self, query: exp.Expr, name: str) -> bool:
-        """Return True if a rewrite of a query binds; it has a catalog and operators of its own."""
-        if self.trying:
-            return False
+        """Return True if a rewrite of a query binds, and no rewrite is being tried."""
+        return not self.trying and self.refusal(query, name) is None
+
+    def refusal(self, query: exp.Expr, name: str) -> Refused | None:
+        """Return why a rewrite of a query does not bind; it has a catalog and operators of its own."""
         try:
             self._apart().bind(query, name)
-        except Refused:
-            return False
-        return True
+        except Refused as refused:
+            return refused
+        return None
 
     def _bare(self, query: exp.Expr, name: str) -> BoundQuery:
         """Bind a query without the clauses around it."""

@@ -66,8 +66,14 @@ class Binder(Protocol):
     def bind(self, query: exp.Expr, name: str) -> BoundQuery:
         """Return the operators of a query; ``name`` names the gates in it. Raises ``Refused``."""
 
+    trying: bool
+    """A rewrite is being tried, to be a hint."""
+
     def binds(self, query: exp.Expr, name: str) -> bool:
-        """Return True if a rewrite of a query binds."""
+        """Return True if a rewrite of a query binds, and no rewrite is being tried."""
+
+    def refusal(self, query: exp.Expr, name: str) -> Refused | None:
+        """Return why a rewrite of a query does not bind."""
 
 
 FROM_NOW = frozenset({"log", "parquet", "csv", "json", "kafka", "delta", "iceberg"})
