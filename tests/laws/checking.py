@@ -3,18 +3,66 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hypothesis import HealthCheck, Phase, given, settings
+
 from rowtime.core.time import to_micros
+from rowtime.runtime.session import derive
 from rowtime.testing.runner import Outcome, play
 from tests.laws.pipelines import LONG, SET, Law, feeds, shuffled, transcript
 from tests.oracle import feed as f
 
 if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
     from pyspark.sql import SparkSession
 
     from rowtime.testing.transcripts import ScriptItem
+
+
+def generated(examples: int, most: int, **more: Any) -> settings:
+    """Return the settings of a law over generated items: few examples that are always the same, or many new ones."""
+    return settings(
+        max_examples=most if LONG else examples,
+        deadline=None,
+        derandomize=not LONG,
+        database=None,
+        phases=[Phase.generate, Phase.shrink] if LONG else [Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        **more,
+    )
+
+
+def check_law(
+    spark: SparkSession, pipelines: SearchStrategy[Law], items: SearchStrategy[list[ScriptItem]], examples: int
+) -> None:
+    """Check generated pipelines with generated items in several cuts."""
+    session = derive(spark)
+
+    @generated(examples, 400, report_multiple_bugs=False)
+    @given(pipelines, items)
+    def holds(law: Law, made: list[ScriptItem]) -> None:
+        check_cuts(session, law, made)
+
+    holds()
+
+
+def check_items(
+    spark: SparkSession,
+    law: Law,
+    items: SearchStrategy[list[ScriptItem]],
+    checked: Callable[[SparkSession, Law, list[ScriptItem]], None],
+) -> None:
+    """Check generated items of one law."""
+    session = derive(spark)
+
+    @generated(2, 40)
+    @given(items)
+    def holds(made: list[ScriptItem]) -> None:
+        checked(session, law, made)
+
+    holds()
 
 
 def outcome(

@@ -12,6 +12,7 @@ import json
 import random
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -213,46 +214,57 @@ def test_a_part_of_another_copy_gives_the_right_rows_or_a_code(
     world.check(what)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("what", "check"),
-    [
-        ("source log", "rowtime.client.stream_log._check_chain"),
-        ("directory", "rowtime.runtime.sinks.directory.DirectorySink._compare"),
-    ],
-)
-def test_the_law_finds_each_missing_check(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, check: str
-) -> None:
-    monkeypatch.setattr(check, lambda *_: None)
-    broken = 0
-    for seed in range(6):
-        (tmp_path / str(seed)).mkdir()
-        try:
-            test_a_restored_part_gives_the_right_rows_or_a_code(spark, tmp_path / str(seed), what, seed)
-        except AssertionError:
-            broken += 1
-    assert broken
+RESTORED = test_a_restored_part_gives_the_right_rows_or_a_code
+COPIED = test_a_part_of_another_copy_gives_the_right_rows_or_a_code
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("what", "check", "answer"),
+    ("law", "what", "check", "answer"),
     [
-        ("sink log", "rowtime.runtime.sinks.stream_log.StreamLogSink._of_another", False),
-        ("Delta table", "rowtime.runtime.sinks.ownership.Claim.knows", True),
-        ("Iceberg table", "rowtime.runtime.sinks.ownership.Claim.knows", True),
+        (RESTORED, "source log", "client.stream_log._check_chain", None),
+        (
+            test_a_restored_part_gives_the_right_rows_or_a_code,
+            "directory",
+            "runtime.sinks.directory.DirectorySink._compare",
+            None,
+        ),
+        (
+            test_a_part_of_another_copy_gives_the_right_rows_or_a_code,
+            "sink log",
+            "runtime.sinks.stream_log.StreamLogSink._of_another",
+            False,
+        ),
+        (
+            test_a_part_of_another_copy_gives_the_right_rows_or_a_code,
+            "Delta table",
+            "runtime.sinks.ownership.Claim.knows",
+            True,
+        ),
+        (
+            test_a_part_of_another_copy_gives_the_right_rows_or_a_code,
+            "Iceberg table",
+            "runtime.sinks.ownership.Claim.knows",
+            True,
+        ),
     ],
 )
-def test_the_law_of_copies_finds_each_missing_check(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, check: str, *, answer: bool
+def test_the_laws_find_each_missing_check(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    law: Callable[[SparkSession, Path, str, int], None],
+    what: str,
+    check: str,
+    *,
+    answer: bool | None,
 ) -> None:
-    monkeypatch.setattr(check, lambda *_: answer)
+    monkeypatch.setattr(f"rowtime.{check}", lambda *_: answer)
     broken = 0
     for seed in range(6):
         (tmp_path / str(seed)).mkdir()
         try:
-            test_a_part_of_another_copy_gives_the_right_rows_or_a_code(spark, tmp_path / str(seed), what, seed)
+            law(spark, tmp_path / str(seed), what, seed)
         except AssertionError:
             broken += 1
     assert broken

@@ -90,7 +90,7 @@ def test_no_time_zone_that_spark_knows_is_refused(spark: SparkSession) -> None:
     assert refused > 100
 
 
-@pytest.mark.parametrize("zone", ["Nowhere", "", "Europe/berlin", "utc"])
+@pytest.mark.parametrize("zone", ["Nowhere", "", "Europe/berlin", "utc", "+19", "UTC-18:01", "+05:60"])
 def test_a_wrong_time_zone_is_refused(spark: SparkSession, zone: str) -> None:
     assert not is_zone(zone)
     assert not known_to_spark(spark, zone)

@@ -20,7 +20,7 @@ from typing import Final
 from rowtime.core.time import DAY, END, MIN_MICROS, SECOND
 
 _DAY: Final = DAY // SECOND
-_FIXED: Final = re.compile(r"Z|(UTC|GMT|UT)|(UTC|GMT|UT)?[+-](0?\d|1[0-7]):?[0-5]\d|(UTC|GMT|UT)?[+-](0?\d|1[0-8])")
+_OFFSET: Final = re.compile(r"Z|(?=.)(?:UTC|GMT|UT)?(?:[+-](\d{1,2})(?::?(\d{1,2})(?::?(\d{2}))?)?)?")
 
 _ALASKA: Final = ("Adak", "Anchorage", "Atka", "Juneau", "Metlakatla", "Nome", "Sitka", "Yakutat")
 FALLS: Final[Mapping[str, int]] = {
@@ -67,7 +67,7 @@ def last_fall(zone: str) -> int | None:
 
     ``None``: no such zone is known. For most zones that is the first instant of all.
     """
-    if _FIXED.fullmatch(zone):
+    if _is_offset(zone):
         return MIN_MICROS
     data = java_data()
     if data is None:
@@ -90,7 +90,6 @@ def midnight_after_fall(zone: str) -> tuple[int, int] | None:
     return fall, fall + (_DAY - local % _DAY) * SECOND
 
 
-_OFFSET: Final = re.compile(r"Z|(?=.)(?:UTC|GMT|UT)?(?:[+-]\d{1,2}(?::?\d{1,2}(?::?\d{2})?)?)?")
 _SHORT: Final = frozenset((
     "ACT", "AET", "AGT", "ART", "AST", "BET", "BST", "CAT", "CNT", "CST", "CTT", "EAT", "ECT", "EST", "HST", "IET",
     "IST", "JST", "MIT", "MST", "NET", "NST", "PLT", "PNT", "PRT", "PST", "SST", "VST",
@@ -136,7 +135,14 @@ def _content(data: Path) -> _Content:
 def is_zone(name: str) -> bool:
     """Return True if Spark accepts a text as a time zone, or if there is no Java to ask."""
     data = java_data()
-    return data is None or name in _content(data).zones or name in _SHORT or _OFFSET.fullmatch(name) is not None
+    return data is None or name in _content(data).zones or name in _SHORT or _is_offset(name)
+
+
+def _is_offset(name: str) -> bool:
+    """Return True for a fixed offset of at most 18 hours: Z, UTC, +9, GMT-05:30."""
+    match = _OFFSET.fullmatch(name)
+    hours, minutes, seconds = (int(part or 0) for part in match.groups()) if match else (19, 0, 0)
+    return minutes < 60 and seconds < 60 and (hours, minutes, seconds) <= (18, 0, 0)  # noqa: PLR2004 - as Java
 
 
 def zones_in(data: Path) -> list[str]:
