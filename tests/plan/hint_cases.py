@@ -357,6 +357,8 @@ FUNCTIONS = [  # of SQLstream
     Case(r"SELECT STREAM page RLIKE 'a\\' AS x FROM s", "R107", r"write (.*) for the sign", r"'a.*'", "'a{0}'"),
     Case("SELECT STREAM FORMAT_STRING('%q', n) AS x FROM s", "R107", r"Write (%s)", "%q", "{0}"),
     Case("SELECT STREAM FORMAT_STRING('%s %s', page) AS x FROM s", "R107", r"Give (a value) for each", "page", "page, n"),
+    Case("SELECT STREAM FORMAT_STRING('%2000000000d', n) AS x FROM s", "R107", r"(Give it a smaller) number", "2000000000", "20"),
+    Case("SELECT STREAM LPAD(page, 2147483647, '0') AS x FROM s", "R107", r"(Give it a smaller) number", "2147483647", "20"),
     Case("SELECT STREAM FROM_UTC_TIMESTAMP(t, 'Nowhere') AS x FROM s", "R107", r"such as '(Europe/Berlin)'", "Nowhere", "{0}"),
     Case("SELECT STREAM ENCODE(page, 'utf-99') AS x FROM s", "R107", r"Spark knows (US-ASCII)", "utf-99", "{0}"),
     Case("SELECT STREAM DATE_FORMAT(t, 'yyyy{') AS x FROM s", "R107", r"Put it in quotes: '(.)'", "[{]", "''{0}''"),

@@ -110,6 +110,7 @@ def test_spark_accepts_all_expressions_that_the_driver_computes(
         ("TRANSFORM(ARRAY(n), x -> {}) AS y FROM s", ["R189"]),
         ("MAKE_INTERVAL(1, n) AS y FROM s", ["R189"]),
         ("DATE '2024-01-01' + {} AS y FROM s", []),
+        ("SOUNDEX('x') AS x, INTERVAL '1' DAY / n AS y, ARRAY(INTERVAL '1' SECOND * n) AS z FROM s", []),
     ],
 )
 def test_intervals_of_months_that_only_spark_recognizes_are_refused(

@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 
 import rowtime as rt
 from rowtime.runtime.engine import Engine
+from rowtime.sql import sizes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,10 +109,12 @@ def test_columns_that_only_get_other_names_do_so_beside_a_row_that_fails(spark: 
         ("SELECT STREAM n FROM a WHERE 10 / n BETWEEN 0 AND 5", [(3,)], 1),
         ("SELECT STREAM n, IF(n > 0, n, raise_error(k)) AS d FROM a", [(1, 1), (3, 3)], 1),
         ("SELECT STREAM n, SIZE(SEQUENCE(1L, IF(n = 0, 3000000000L, n))) AS d FROM a", [(1, 1), (3, 3)], 1),
+        ("SELECT STREAM 10 / n AS d, TO_CSV(STRUCT(n, k), MAP('sep', ';')) AS e FROM a",
+         [(10.0, "1;1"), (10 / 3, "3;7")], 1),
         ("CREATE VIEW v AS SELECT STREAM n, 10 / n AS d, 10 / n + 1 AS e FROM a; SELECT STREAM n FROM v",
          [(1,), (0,), (3,)], 0),
     ],
-    ids=["twice", "in two clauses", "between", "raised", "too long", "unread"],
+    ids=["twice", "in two clauses", "between", "raised", "too long", "options", "unread"],
 )  # fmt: skip
 def test_a_row_fails_by_its_values_however_often_an_expression_stands_in_the_query(
     spark: SparkSession,
@@ -154,3 +157,55 @@ def test_every_row_of_a_tick_may_fail_in_a_column_of_a_nested_type(
     )
     query = pipeline.sink("result", lambda _batch: None).run_available(tmp_path / "check")
     assert query.ledger["query"] == {"in": 2, "accepted": 0, "MALFORMED": 2}
+
+
+LARGE = (
+    "REPEAT('ab', n)", "REPEAT(k, n)", "REPEAT(n, n)", "SPACE(n)", "LPAD(k, n, 'x')", "RPAD(k, n)",
+    "ARRAY_REPEAT(k, n)",
+    "ARRAY_INSERT(ARRAY(1), n, 2)", "SEQUENCE(1, n)", "SEQUENCE(CAST(n AS BIGINT), 1)", "SEQUENCE(n, 0, -1)",
+    "SEQUENCE(at, at + MAKE_DT_INTERVAL(0, 0, 0, n), INTERVAL '1' SECOND)",
+    "SEQUENCE(DATE '2024-01-01', DATE '2024-01-01' + n, INTERVAL '1' DAY)", "REPEAT(LPAD(k, 2), n)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("spark_alone", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_row_is_refused_before_a_value_of_it_gets_too_large(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, spark_alone: bool
+) -> None:
+    """Java ends if it is to make a text of 2^31 characters; here the limit is 20."""
+    monkeypatch.setattr(sizes, "MOST", 20)
+    if spark_alone:
+        monkeypatch.setattr(Engine, "_running", _by_spark(Engine._running))
+    sql = "CREATE STREAM a (n INT, k STRING, at TIMESTAMP); INSERT INTO a (n, k, at) VALUES " + ", ".join(
+        f"({n}, 'k', TIMESTAMP '2024-01-01 10:00:00')" for n in (2, 30, 3)
+    )
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home")
+    pumps = [f"CREATE PUMP p{n} AS INSERT INTO o{n} SELECT STREAM {call} AS d FROM a" for n, call in enumerate(LARGE)]
+    streams = [f"CREATE STREAM o{n} (d {_kind(call)})" for n, call in enumerate(LARGE)]
+    pipeline.sql(";".join([sql, *streams, *pumps]))
+    for n in range(len(LARGE)):
+        pipeline.sink(f"o{n}", lambda _batch: None)
+    ledger = pipeline.run_available(tmp_path / "check").ledger
+    counted = {"in": 1, "accepted": 0, "MALFORMED": 1}
+    assert {call: ledger.get(f"p{n}") for n, call in enumerate(LARGE)} == dict.fromkeys(LARGE, counted)
+
+
+def _kind(call: str) -> str:
+    of = "TIMESTAMP" if "at" in call else "DATE" if "DATE" in call else "BIGINT" if "BIGINT" in call else "INT"
+    array = "STRING" if call.startswith("ARRAY_REPEAT") else of
+    return f"ARRAY<{array}>" if call.startswith(("ARRAY", "SEQUENCE")) else "STRING"
+
+
+@pytest.mark.parametrize(
+    "call", ["REPEAT(k, 1000)", "LPAD(k, 9000000)", "SEQUENCE(1, 9000000)", "SEQUENCE(1, 20000000, 9)"]
+)
+def test_what_fits_is_accepted(call: str) -> None:
+    assert rt.check(f"CREATE STREAM a (k STRING); SELECT STREAM {call} AS x FROM a") == []
+
+
+@pytest.mark.parametrize(
+    "call", ["REPEAT(k, 20000000)", "SPACE(20000000)", "SEQUENCE(1, 20000000)", "SEQUENCE(0, -90000000, -2)"]
+)
+def test_a_literal_that_is_too_large_for_each_row_is_refused_by_check(call: str) -> None:
+    problems = rt.check(f"CREATE STREAM a (k STRING); SELECT STREAM {call} AS x FROM a")
+    assert [problem.code for problem in problems] == ["R107"]

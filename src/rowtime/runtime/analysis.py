@@ -40,7 +40,7 @@ from rowtime.sql.places import place_of
 Wrong = AnalysisException | ParseException
 _UNKNOWN = ("UNRESOLVED_COLUMN", "MISSING_ATTRIBUTES")
 """Hidden columns that the frame does not have: the binder has checked those of the user."""
-_MONTHS = re.compile(r"interval (?:year|month)|:interval\b")
+_MONTHS = re.compile(r"\binterval(?: year| month|[,>])")
 _SOME_DAY = 1_700_000_000_000_000  # µs; any value will do: clock functions only need a type
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 _LOGGER = PySparkLogger.getLogger("SQLQueryContextLogger")

@@ -16,7 +16,7 @@ from sqlglot.parsers.spark import SparkParser
 
 from rowtime.sql import calls
 from rowtime.sql.dialect import Rowtime
-from rowtime.sql.generate import SparkText, to_rowtime, to_spark
+from rowtime.sql.generate import StoredText, to_rowtime, to_spark
 from rowtime.sql.statement_parser import StatementParser
 
 _OURS = ("PERIOD", "LIFETIME", "LIFETIME_START", "LIFETIME_END", "CEILING", "STEP", "PANES")
@@ -44,11 +44,11 @@ class _FormerParser(StatementParser):
     TYPE_LITERAL_PARSERS: ClassVar[dict[exp.DType, Callable[..., exp.Expr]]] = SparkParser.TYPE_LITERAL_PARSERS
 
 
-class _FormerText(SparkText):
+class _FormerText(StoredText):
     """Writes them as sqlglot does."""
 
     TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
-        **{kind: text for kind, text in SparkText.TRANSFORMS.items() if kind not in _SPELLED},
+        **{kind: text for kind, text in StoredText.TRANSFORMS.items() if kind not in _SPELLED},
         **{kind: text for kind, text in SparkGenerator.TRANSFORMS.items() if kind in _SPELLED},
     }
 

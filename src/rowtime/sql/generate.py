@@ -15,6 +15,7 @@ from rowtime.core.errors import refuse
 from rowtime.sql import nodes
 from rowtime.sql.dialect import Rowtime, RowtimeGenerator
 from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.sizes import limited
 
 ONE_UNIT = {
     **{unit: f"INTERVAL '1' {unit}" for unit in nodes.TIME_UNITS},
@@ -38,7 +39,7 @@ def to_spark(expression: exp.Expr) -> str:
 
 def to_stored(expression: exp.Expr) -> str:
     """Return the Spark SQL text that names an expression in a plan: without what differs from release to release."""
-    return _StoredText(dialect=_DIALECT, unsupported_level=ErrorLevel.IGNORE, comments=False).generate(expression)
+    return StoredText(dialect=_DIALECT, unsupported_level=ErrorLevel.IGNORE, comments=False).generate(expression)
 
 
 def to_rowtime(node: exp.Expr) -> str:
@@ -71,6 +72,18 @@ class SparkText(RowtimeGenerator):
         nodes.Step: lambda self, e: self.step_text(e),
         nodes.Monotonic: lambda self, e: self.sql(e, "this"),  # an operator makes the check
     }
+
+    def anonymous_sql(self, expression: exp.Anonymous) -> str:
+        """Write a call that fails before it gives too large a value (`sql.sizes`)."""
+        given = [self.sql(part) for part in expression.expressions]
+        texts = self.limited(expression, [*given])
+        if texts == given:
+            return super().anonymous_sql(expression)
+        return self.func(self.sql(expression, "this"), *map(exp.var, texts))
+
+    def limited(self, call: exp.Anonymous, texts: list[str]) -> list[str]:
+        """Return the texts of the arguments of a call."""
+        return limited(call, texts)
 
     def rounded_sql(self, node: exp.Floor | exp.Ceil) -> str:
         """Write FLOOR and CEIL: Spark's own for numbers, ``date_trunc`` for times.
@@ -108,8 +121,12 @@ class SparkText(RowtimeGenerator):
         return f"(({x}) - pmod({x}, {n}))"
 
 
-class _StoredText(SparkText):
-    """Writes the same, with Spark's own FLOOR and CEIL."""
+class StoredText(SparkText):
+    """Writes the same, with Spark's own functions."""
+
+    def limited(self, call: exp.Anonymous, texts: list[str]) -> list[str]:  # noqa: ARG002 - as above
+        """Return them as they are."""
+        return texts
 
     def in_range(self, rounded: str, x: str) -> str:  # noqa: ARG002 - as above
         """Return it as it is."""

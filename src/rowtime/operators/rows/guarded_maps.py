@@ -27,12 +27,22 @@ def guarded(text: str) -> str:
     for call in reversed([*root.find_all(exp.Anonymous)]):  # a nested call comes after the one around it
         name = call.name.lower()
         keys = _keys(name, [to_stored(given) for given in call.expressions], call)
-        if keys and not (name == "map" and isinstance(call.parent, exp.Bracket)):  # Spark only compares the keys
+        if keys and not (name == "map" and (isinstance(call.parent, exp.Bracket) or _has_plain_keys(call))):
             good = f"size(array_distinct({keys})) = size({keys}) AND NOT exists({keys}, {ENTRY} -> {ENTRY} IS NULL)"
             fails = "raise_error('a key of a map is NULL or comes twice')"
             tested = f"CASE WHEN {keys} IS NULL OR {good} THEN {to_stored(call)} ELSE {fails} END"
             call.replace(parse_expression(tested))
     return to_stored(root.this)
+
+
+def _has_plain_keys(call: exp.Anonymous) -> bool:
+    """Return True if the keys of a map are different literal texts, as in options, which have to be a map as it is.
+
+    In brackets, Spark only compares the keys.
+    """
+    keys = call.expressions[::2]
+    plain = all(isinstance(key, exp.Literal) and key.is_string for key in keys)
+    return plain and len({key.name for key in keys}) == len(keys)
 
 
 def _keys(name: str, given: Sequence[str], call: exp.Anonymous) -> str:

@@ -11,6 +11,7 @@ from rowtime.core.java_zones import is_zone
 from rowtime.core.text_patterns import check_format, check_regex
 from rowtime.core.time_patterns import PatternFault
 from rowtime.plan.bind.struct_fields import Fault
+from rowtime.sql.sizes import MOST, too_large
 
 _BY_REGEX = frozenset(
     {"RLIKE", "REGEXP", "REGEXP_LIKE", "REGEXP_REPLACE", "REGEXP_EXTRACT", "REGEXP_EXTRACT_ALL", "REGEXP_COUNT"}
@@ -50,6 +51,9 @@ _WITH_CHARSET: Final = 2  # arguments; DECODE with more is a choice between valu
 def refused_texts(bound: exp.Expr) -> Iterator[Fault]:
     """Yield the literal patterns in an expression that Java refuses, and names that Spark does not know."""
     yield from refused_names(bound)
+    for large in too_large(bound):
+        what = f"{large.name.upper()} would give a text or an array of more than {MOST:,} characters or elements"
+        yield Fault(large, what, "Give it a smaller number.", "R107")
     for call in bound.find_all(exp.Anonymous, exp.RegexpLike):
         named = isinstance(call, exp.Anonymous)
         name = call.name.upper() if named else "RLIKE"

@@ -1,0 +1,92 @@
+"""The greatest size that a function may give a text or an array, by a number: ``repeat(t, n)``, ``sequence(a, b)``.
+
+Java ends, or hangs, if it is to make a value of billions of characters or elements. So the text for Spark tests the
+number, inside of the call: what is beyond `MOST` fails as a value does that cannot be computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from sqlglot import exp
+
+from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.numbers import whole_number
+
+MOST = 10_000_000
+"""The number of characters or elements."""
+TOO_LARGE: Final = "a text or an array has too many characters or elements"
+"""Why such a call fails."""
+_COUNTED: Final = {"SPACE": 0, "REPEAT": 1, "LPAD": 1, "RPAD": 1, "ARRAY_REPEAT": 1, "ARRAY_INSERT": 1}
+"""Functions, and which of their arguments is a number of characters or elements."""
+
+
+def too_large(root: exp.Expr) -> Iterator[exp.Anonymous]:
+    """Yield the calls in an expression that give such a value for every row, by their literals."""
+    for call in root.find_all(exp.Anonymous):
+        place = _COUNTED.get(call.name.upper(), len(call.expressions))
+        count = _whole(call.expressions[place]) if place < len(call.expressions) else _steps(call)
+        if count is not None and abs(count) > MOST:
+            yield call
+
+
+def limited(call: exp.Anonymous, texts: list[str]) -> list[str]:
+    """Return the arguments of a call as Spark SQL, ``texts``, with a test of its size if it needs one."""
+    name, place = call.name.upper(), _COUNTED.get(call.name.upper(), len(texts))
+    if place < len(texts):
+        count, length = _whole(call.expressions[place]), f"CAST(octet_length({texts[0]}) AS BIGINT)"
+        if name == "REPEAT":
+            first = call.expressions[0]
+            count = count * len(first.name) if count is not None and isinstance(first, exp.Literal) else None
+        if (count is None or abs(count) > MOST) and TOO_LARGE not in texts[place]:
+            size = f"{length} * ({texts[1]})" if name == "REPEAT" else texts[place]
+            texts[place] = _tested(f"abs(CAST({size} AS DECIMAL(20, 0)))", texts[place])
+    elif name == "SEQUENCE" and len(texts) > 1 and TOO_LARGE not in texts[1]:
+        count = _steps(call)
+        if count is None or count > MOST:
+            texts[1] = _tested(_length(call, texts), texts[1])
+    return texts
+
+
+def _tested(size: str, value: str) -> str:
+    return f"CASE WHEN {size} > {MOST} THEN raise_error('{TOO_LARGE}') ELSE {value} END"
+
+
+def _length(call: exp.Anonymous, texts: list[str]) -> str:
+    """Return Spark SQL of the length of a sequence: of whole numbers, or of times in steps of a literal length.
+
+    NULL for other sequences: steps of a day are few between any two times.
+    """
+    step = call.expressions[2] if len(texts) > 2 else None  # noqa: PLR2004 - start, end and step
+    if step is not None and (micros := _micros(step)):
+        first, last = (f"unix_micros(CAST({text} AS TIMESTAMP))" for text in texts[:2])
+        return f"abs(CAST({last} AS DECIMAL(20, 0)) - {first}) / {micros}"
+    first, last, by = (f"try_cast(CAST({text} AS STRING) AS DECIMAL(20, 0))" for text in (*texts, "1")[:3])
+    return f"abs({last} - {first}) / greatest(abs({by}), 1)"
+
+
+def _steps(call: exp.Anonymous) -> int | None:
+    """Return the length of a sequence of literal numbers; ``None`` for anything else."""
+    given = call.expressions if call.name.upper() == "SEQUENCE" else []
+    numbers = [_whole(part) for part in given]
+    if len(given) < 2 or None in numbers:  # noqa: PLR2004 - start and end
+        return None
+    first, last, by = (*(number or 0 for number in numbers), 1)[:3]
+    return abs(last - first) // max(abs(by), 1)
+
+
+def _micros(step: exp.Expr) -> int:
+    """Return the length of a literal interval (µs); 0 for anything else, and for months."""
+    inner = step.unnest()
+    try:
+        span = span_of(inner.this.unnest() if isinstance(inner, exp.Neg) else inner)
+    except (ValueError, AttributeError):
+        return 0
+    return abs(span.micros) if isinstance(span, Duration) else 0
+
+
+def _whole(node: exp.Expr) -> int | None:
+    inner = node.unnest()
+    number = whole_number(inner.this.unnest() if isinstance(inner, exp.Neg) else inner)
+    return None if number is None else -number if isinstance(inner, exp.Neg) else number
