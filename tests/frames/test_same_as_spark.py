@@ -57,7 +57,8 @@ ANY = [
 ]
 ORDERED = [
     "a = b", "a <> b", "a < b", "a <= b", "a > b", "a >= b", "a <=> b", "a BETWEEN b AND a", "a IN (b, a)",
-    "a NOT IN (b)", "greatest(a, b)", "least(b, a)", "NOT (a < b) OR a = b", "a < b AND b < a",
+    "a NOT IN (b)", "CASE a WHEN b THEN 1 WHEN NULL THEN 2 ELSE 3 END",
+    "greatest(a, b)", "least(b, a)", "NOT (a < b) OR a = b", "a < b AND b < a",
 ]  # fmt: skip
 ARITHMETIC = ["a + b", "a - b", "a * b", "a / b", "- a", "a + 1", "2 * a - b", "a / 2", "a + -3", "a - -2L", "-1 * a"]
 INTEGERS = ["a DIV b", "a % b", "pmod(a, 7L)", "pmod(a, 60)", "a DIV 3", "CAST(a AS BIGINT)", "CAST(a AS DOUBLE)",
@@ -65,6 +66,7 @@ INTEGERS = ["a DIV b", "a % b", "pmod(a, 7L)", "pmod(a, 60)", "a DIV 3", "CAST(a
             "a + 9223372036854775807L"]  # fmt: skip
 TIME = [
     "CAST(a AS DATE)", "a + INTERVAL '10' SECOND", "a - INTERVAL '2' DAY", "a + INTERVAL '3' MINUTE",
+    "a + INTERVAL '0.5' SECOND", "a - INTERVAL '-1.000001' SECOND", "a + INTERVAL '-0.1' SECOND",
     *(f"DATE_TRUNC('{unit}', a)" for unit in ("MICROSECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")),
     *(f"DATE_TRUNC('{unit}', a)" for unit in ("MONTH", "QUARTER", "YEAR")),
 ]  # fmt: skip

@@ -18,11 +18,17 @@ _NO_SESSION: Any = None
 
 def value_of(query: str) -> int | None:
     """Return the value of ``SELECT expression FROM (SELECT …)``; ``None`` if Spark has to compute it."""
+    row = row_of(query)
+    value = None if row is None else row.column(0)[0].as_py()
+    return value if isinstance(value, int) else None
+
+
+def row_of(query: str) -> pa.Table | None:
+    """Return the row of such a query."""
     try:
-        value = _rows(parse_one(query, dialect="spark")).toArrow().column(0)[0].as_py()
+        return _rows(parse_one(query, dialect="spark")).toArrow()
     except (Untranslated, Uncomputed, SqlglotError, AttributeError):  # there is no session to ask
         return None
-    return value if isinstance(value, int) else None
 
 
 def _rows(query: exp.Expr) -> LocalFrame:

@@ -75,6 +75,11 @@ class LocalFrame(Rows):
         """The names."""
         return [name for name, _ in self.fields]
 
+    @property
+    def dtypes(self) -> list[Column]:
+        """As Spark's."""
+        return [*self.fields]
+
     @cached_property
     def schema(self) -> StructType:
         """The types, as Spark has them."""

@@ -9,11 +9,11 @@ from typing import Final
 
 from sqlglot import exp
 
+from rowtime.frames.intervals import UNITS, micros
 from rowtime.frames.kinds import DECIMAL, TIMES, WHOLE, decimal, fields_of, sql_type, struct_text, type_of
 from rowtime.frames.prepared import PASSED
 from rowtime.frames.values import (
     NUMBER,
-    READS,
     Rule,
     Scope,
     Value,
@@ -21,7 +21,6 @@ from rowtime.frames.values import (
     comparable,
     constant,
     number,
-    only,
     plain,
     signed,
     size_of,
@@ -31,10 +30,6 @@ from rowtime.frames.values import (
 from rowtime.frames.words import Untranslated, in_text, quoted
 from rowtime.sql.generate import BEYOND_BIGINT
 
-_UNITS: Final = {
-    "MICROSECOND": 1, "MILLISECOND": 1000, "SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3600 * 10**6,
-    "DAY": 86400 * 10**6, "WEEK": 7 * 86400 * 10**6,
-}  # fmt: skip
 _MONDAY: Final = 4 * 86400 * 10**6  # µs from 1970-01-01, a Thursday, to the Monday after it
 _CALENDAR: Final = ("MONTH", "QUARTER", "YEAR")
 _SAFE: Final = frozenset(
@@ -152,7 +147,7 @@ def _arithmetic(sign: str) -> Rule:
     def rule(node: exp.Expr, scope: Scope) -> Value:
         left = scope.value(node.this)
         if isinstance(node.expression, exp.Interval) and left.type in TIMES and sign in "+-":
-            return _moved(left, (1 if sign == "+" else -1) * _micros(node.expression))
+            return _moved(left, (1 if sign == "+" else -1) * micros(node.expression))
         right = scope.value(node.expression)
         decimals = any(DECIMAL.fullmatch(side.type) for side in (left, right))
         if decimals and "double" not in (left.type, right.type):
@@ -189,15 +184,6 @@ def _of_decimals(sign: str, node: exp.Expr, left: Value, right: Value) -> Value:
 
 def _moved(of: Value, by: int) -> Value:
     return Value(f"make_timestamp(epoch_us({of.sql}) + CAST({by} AS BIGINT))", of.type)
-
-
-def _micros(node: exp.Interval) -> int:
-    only(node, READS[exp.Interval])
-    unit = node.args.get("unit")
-    size = _UNITS.get(unit.name.upper().removesuffix("S")) if isinstance(unit, exp.Var) else None
-    if size is None or not isinstance(node.this, exp.Literal) or not NUMBER.fullmatch(node.this.name):
-        raise Untranslated(node.sql())
-    return size * int(node.this.name)
 
 
 def _divided(node: exp.Expr, scope: Scope) -> Value:
@@ -268,12 +254,12 @@ def _between(node: exp.Expr, scope: Scope) -> Value:
 
 
 def _case(node: exp.Expr, scope: Scope) -> Value:
-    if node.this is not None:
-        raise Untranslated("CASE with a value")
     first = node.args["ifs"][0].args["true"]
     if isinstance(first, exp.Anonymous) and [part.name for part in first.expressions] == [BEYOND_BIGINT]:
         return scope.value(node.args["default"])  # which fails here
-    tests = [scope.boolean(branch.this) for branch in node.args["ifs"]]
+    of = node.this
+    conditions = (b.this if of is None else exp.EQ(this=of, expression=b.this) for b in node.args["ifs"])
+    tests = [scope.boolean(condition) for condition in conditions]
     return _branches(tests, [branch.args["true"] for branch in node.args["ifs"]], node.args.get("default"), scope)
 
 
@@ -310,7 +296,7 @@ def _truncated(node: exp.Expr, scope: Scope) -> Value:
         raise Untranslated(of.type)
     if unit in _CALENDAR:
         return Value(f"CAST(date_trunc('{unit.lower()}', {of.sql}) AS TIMESTAMP)", of.type)
-    size = _UNITS.get(unit)
+    size = UNITS.get(unit)
     if size is None:
         raise Untranslated(unit)
     shift = _MONDAY if unit == "WEEK" else 0

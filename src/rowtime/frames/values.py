@@ -29,7 +29,7 @@ READS: Final[Mapping[type, frozenset[str]]] = {
     exp.ArraySlice: frozenset({"this", "start", "end", "is_length"}),
     exp.ArraySort: frozenset({"this", "asc", "nulls_first"}),
     exp.Between: frozenset({"this", "low", "high"}),
-    exp.Case: frozenset({"ifs", "default"}),
+    exp.Case: frozenset({"this", "ifs", "default"}),
     exp.Cast: frozenset({"this", "to"}),
     exp.TryCast: frozenset({"this", "to"}),
     exp.Column: frozenset({"this", "table"}),

@@ -33,6 +33,7 @@ from rowtime.core.columns import (
 )
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
+from rowtime.frames.local import joined
 from rowtime.kernels.blame import Past, Raise, watched
 from rowtime.kernels.events import (
     ACCEPTED,
@@ -210,11 +211,10 @@ class EventGate:
         moved = starts != items["s"].to_numpy() if judged else starts
         if not moved.any():
             return rows.selectExpr("*", f"{AS_GIVEN} AS {START}")
-        notes = pa.table({WRITER: items[WRITER], POSITION: items[POSITION], START: starts}).filter(pa.array(moved))
+        notes = pa.table({"__from": items[WRITER], "__at": items[POSITION], "__moved": starts}).filter(pa.array(moved))
         columns = [quoted(name) for name in rows.columns if name != START]
-        return rows.join(tick.spark.createDataFrame(notes), [WRITER, POSITION], "left").selectExpr(
-            *columns, f"coalesce({START}, {AS_GIVEN}) AS {START}"
-        )
+        noted = joined(rows, tick.frame(self.node, notes), f"{WRITER} = __from AND {POSITION} = __at", "left")
+        return noted.selectExpr(*columns, f"coalesce(__moved, {AS_GIVEN}) AS {START}")
 
     # -- events -----------------------------------------------------------------------
 

@@ -16,6 +16,8 @@ from sqlglot import exp
 from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import ROWTIME
 from rowtime.core.time import BEGINNING, END
+from rowtime.frames.constants import row_of
+from rowtime.kernels.hashes import hashes
 from rowtime.operators.contract import Control, Delta, Tick, Unary, micros
 from rowtime.operators.contract.state import Keeper, Segment, rows_in
 from rowtime.operators.order.ordered import Ordered
@@ -73,11 +75,15 @@ class ValueClocks:
         return conditions
 
     def moved(self, tick: Tick, node: Keeper[ValueControl], bound: int) -> bool:
-        """Return True if a clock of an operator has changed since the last tick; Spark folds the constants."""
+        """Return True if a clock of an operator has changed since the last tick; if Spark has to, it folds them."""
         if bound >= END:
             return True
         texts = [text for closer in self.closers if (text := self.at(tick, closer, bound)) is not None]
-        value = tick.scalar(f"SELECT xxhash64({', '.join(texts)}, {len(texts)})")
+        row = row_of(f"SELECT {', '.join([*texts, str(len(texts))])}")
+        if row is None:
+            value = tick.scalar(f"SELECT xxhash64({', '.join(texts)}, {len(texts)})")
+        else:
+            value = int(hashes([column.combine_chunks() for column in row.columns])[0])
         if tick.control(node).clock == value:
             return False
         tick.remember(node, clock=value)

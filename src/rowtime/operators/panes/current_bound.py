@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+import numpy as np
 
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import BOUND_BEFORE
@@ -17,10 +19,7 @@ from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import NOTHING, Column, Control, Delta, FireColumns, Link, Operator, Shape, Tick, quoted
 from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED
 from rowtime.operators.panes.event_time import EventTimed
-from rowtime.operators.rows.halves import value_at
-
-if TYPE_CHECKING:
-    from rowtime.kernels.timeline import Timeline
+from rowtime.operators.rows.halves import with_value_at
 
 
 @dataclass(frozen=True)
@@ -63,14 +62,9 @@ class CurrentBound(Operator):
         if delta.rows is None:
             return Delta(None, delta.clocks)
         assert line is not None
-        shape = self.input.emits()
-        rows = delta.rows.selectExpr(*map(quoted, shape.names), *shape.internals, f"{_before(line)} AS {BOUND_BEFORE}")
+        shape, rows, bound = self.input.emits(), delta.rows, f"{line.before}L"
+        if len(line.values):
+            rows, bound = with_value_at(rows, "__bound", np.append(line.before, line.values), line.positions), "__bound"
+        before = f"timestamp_micros(nullif({bound}, {BEGINNING}L)) AS {BOUND_BEFORE}"
+        rows = rows.selectExpr(*map(quoted, shape.names), *shape.internals, before)
         return replace(delta, rows=rows, peek=None, files=None, timeline=None)
-
-
-def _before(line: Timeline) -> str:
-    """Return the bound in force before a row, by its position."""
-    bound = f"{line.before}L"
-    if len(line.values):
-        bound = value_at([line.before, *line.values.tolist()], line.positions.tolist(), "<")
-    return f"timestamp_micros(nullif({bound}, {BEGINNING}L))"

@@ -310,7 +310,7 @@ def verdict_on(
     rows: DataFrame, accepted: int, positions: np.ndarray, reasons: Sequence[str], bounds: np.ndarray
 ) -> Verdict:
     """Return the verdict on the rows of one sequence; those at some positions are refused."""
-    writer = rows.select(WRITER).first()[0]  # type: ignore[index]  # there is one: a row was refused
+    writer = rows.select(WRITER).limit(1).collect()[0][0]  # there is one: a row was refused
     columns = {WRITER: pa.array([writer] * len(positions), pa.string()), POSITION: pa.array(positions, pa.int64())}
     refused = {**columns, "reason": pa.array(reasons, pa.string()), "mark": pa.array(bounds, pa.int64())}
     counts = Counter({"in": accepted + len(positions), "accepted": accepted, **Counter(reasons)})

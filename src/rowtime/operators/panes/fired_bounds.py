@@ -6,7 +6,7 @@ that it causes. So under its own time it comes after every fire of that time; th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -72,7 +72,7 @@ class FiredBounds(Operator):
         rows = None if delta.rows is None else self._rows(delta.rows)
         if not len(line.values):
             return replace(delta, rows=rows, peek=None, files=None, timeline=None)
-        bounds = self._bound_rows(tick, line)
+        bounds = self._bound_rows(tick, line, {} if rows is None else dict(rows.dtypes))
         count = None if rows is not None and delta.count is None else len(line.values) + (delta.count or 0)
         return Delta(bounds if rows is None else rows.unionByName(bounds), delta.clocks, count)
 
@@ -81,13 +81,15 @@ class FiredBounds(Operator):
         columns = (*map(quoted, shape.names), *shape.internals)
         return rows.selectExpr(*columns, f"CAST(NULL AS BIGINT) AS {GIVEN}", f"{self.region} AS {REGION}")
 
-    def _bound_rows(self, tick: Tick, line: Timeline) -> DataFrame:
+    def _bound_rows(self, tick: Tick, line: Timeline, kinds: Mapping[str, str]) -> DataFrame:
+        """Return bounds as rows; ``kinds``: the types of the fires' columns, if there are fires."""
         shape = self.input.emits()
         times = np.where(line.values >= END, MAX_MICROS, np.clip(line.values, MIN_MICROS, MAX_MICROS))
         bounds = tick.frame(self, pa.table({"t": times.astype(np.int64), GIVEN: line.values.astype(np.int64)}))
         types = dict(zip(shape.names, tick.types(self.input), strict=True))
         hidden = {ROWTIME: "timestamp_micros(t)", WRITER: "''", POSITION: "0L", FIRE: GIVEN, PANE: f"{LAST}L"}
         nulls = {name: f"CAST(NULL AS {kind or 'VOID'})" for name, kind in types.items()}
-        values = {**dict.fromkeys(shape.internals, "NULL"), **nulls, **hidden}
+        internals = {name: f"CAST(NULL AS {kinds.get(name, 'BIGINT')})" for name in shape.internals}
+        values = {**internals, **nulls, **hidden}
         columns = [f"{values[name]} AS {quoted(name)}" for name in (*shape.names, *shape.internals)]
         return bounds.selectExpr(*columns, GIVEN, f"{self.region} AS {REGION}")

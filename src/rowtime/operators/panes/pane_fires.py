@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from rowtime.core.columns import FIRE, FIRE_CHANGE, FIRE_INDEX, LAST_FIRE, NEXT_FIRE, PANE
+from rowtime.frames.local import is_local, joined
 from rowtime.operators.contract import DataFrame, quoted
-from rowtime.operators.contract import functions as F
 from rowtime.operators.rows.collations import collated_of, grouped, least
 from rowtime.operators.rows.partials import Accumulators
 
@@ -65,10 +66,16 @@ class Fires:
         fires = self._numbered(rows, after).where(f"{LAST_FIRE} > {before}L OR {NEXT_FIRE} > {before}L")
         fires = fires.selectExpr(*self._place, *self._finals) if self._splits else self._read(rows, fires)
         names = self._names_of(fires)
-        taken_back = f", struct({NEXT_FIRE} AS {FIRE}, 0 AS {FIRE_CHANGE})" if self.changes else ""
-        shown = f"inline(array(struct({LAST_FIRE} AS {FIRE}, 1 AS {FIRE_CHANGE}){taken_back}))"
-        fires = fires.selectExpr(*self.keys, PANE, shown, FIRE_INDEX, LAST_FIRE, *names).where(wanted)
-        return fires.selectExpr(*self._by, FIRE_CHANGE, FIRE_INDEX, LAST_FIRE, *names)
+        if is_local(fires):
+            fires.share()
+        changes = [(LAST_FIRE, 1), *([(NEXT_FIRE, 0)] if self.changes else [])]
+        shown = (
+            fires.selectExpr(
+                *self.keys, PANE, f"{at} AS {FIRE}", f"{kind} AS {FIRE_CHANGE}", FIRE_INDEX, LAST_FIRE, *names
+            )
+            for at, kind in changes
+        )
+        return reduce(lambda some, more: some.unionByName(more), shown).where(wanted)
 
     def _numbered(self, rows: DataFrame, after: int) -> DataFrame:
         """Return every fire of each group, its number, the next one, and the partial results up to it."""
@@ -90,10 +97,8 @@ class Fires:
         """Return each fire over all rows of its group up to it."""
         named = [f"{name} AS __f{name}" for name in (*self.keys, PANE)]
         same = [f"{name} <=> __f{name}" for name in (*self.keys, PANE)]
-        pairs = rows.join(
-            fires.selectExpr(*named, LAST_FIRE, FIRE_INDEX, NEXT_FIRE),
-            F.expr(" AND ".join([*same, f"{FIRE} <= {LAST_FIRE}"])),
-        )
+        others = fires.selectExpr(*named, LAST_FIRE, FIRE_INDEX, NEXT_FIRE)
+        pairs = joined(rows, others, " AND ".join([*same, f"{FIRE} <= {LAST_FIRE}"]), "inner")
         return self._of_rows(pairs, self._place)
 
     def _of_rows(self, rows: DataFrame, by: Sequence[str]) -> DataFrame:

@@ -33,6 +33,7 @@ from rowtime.core.columns import (
 )
 from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, shift
+from rowtime.frames.local import joined
 from rowtime.kernels.blame import Past, Raise, watched
 from rowtime.kernels.timeline import Timeline
 from rowtime.operators.contract import (
@@ -47,7 +48,6 @@ from rowtime.operators.contract import (
     Tick,
     quoted,
 )
-from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.lateness import Lateness, added
 from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
@@ -57,7 +57,7 @@ from rowtime.operators.panes.event_time import OUTPUT, EventTimed, came_from, ve
 from rowtime.operators.panes.pane_facts import END_OF, INDEX, SIGN, TIMING, pane_fact
 from rowtime.operators.panes.pane_fires import Fires
 from rowtime.operators.panes.pane_times import PaneControl, PaneTimes, less
-from rowtime.operators.rows.halves import value_at
+from rowtime.operators.rows.halves import with_value_at
 from rowtime.operators.rows.lifetimes import instant
 from rowtime.operators.rows.select import Item
 from rowtime.operators.streams.raises import LONG, marks_of, raised
@@ -192,7 +192,7 @@ class Panes(RowGroups):
         fires = line.next(positions[behind], NEVER)
         late = self._late_table(tick, positions[behind], bounds[fired], fires)
         at_ends = late is None and self.every is None
-        kept = self._grouped(tick, rows, late, None if at_ends else self._in_time(line))
+        kept = self._grouped(tick, rows, late, None if at_ends else line)
         tick.describe(self, "aggregate, keep partial results")
         self._write(tick, kept, None if delta.count is None else delta.count * self.times.most, waits=not at_ends)
         again = times[behind][fires < NEVER]
@@ -254,37 +254,39 @@ class Panes(RowGroups):
     def _late_table(self, tick: Tick, positions: np.ndarray, bounds: np.ndarray, fires: np.ndarray) -> DataFrame | None:
         if not len(positions):
             return None
-        columns = {POSITION: pa.array(positions), "__before": pa.array(bounds), "__after": pa.array(fires)}
+        columns = {"__late": pa.array(positions), "__before": pa.array(bounds), "__after": pa.array(fires)}
         return tick.frame(self, pa.table(columns))
 
-    def _in_time(self, line: Timeline) -> str:
-        """Return the bound that releases a row that came before its pane's end, BIGINT in Spark SQL."""
+    def _in_time(self, rows: DataFrame, line: Timeline) -> tuple[DataFrame, str]:
+        """Return rows, and the bound that releases one that came before its pane's end, BIGINT in Spark SQL."""
         if self.every is None:
-            return PANE
+            return rows, PANE
         early = line.passing(self.every)
         if not len(early.values):
-            return self._early(NO_BOUND, line.after)
-        return self._early(value_at(early.values.tolist(), early.positions.tolist(), "<"), line.after)
+            return rows, self._early(NO_BOUND, line.after)
+        return with_value_at(rows, "__early", early.values, early.positions), self._early("__early", line.after)
 
     def _early(self, first: str, after: int) -> str:
         """Return an early fire at ``first``, else the complete one, else one that no bound has caused yet."""
         return f"least({first}, CASE WHEN {PANE} <= {after}L THEN {PANE} ELSE {NEVER}L END)"
 
-    def _grouped(self, tick: Tick, rows: DataFrame, late: DataFrame | None, in_time: str | None) -> DataFrame:
+    def _grouped(self, tick: Tick, rows: DataFrame, late: DataFrame | None, line: Timeline | None) -> DataFrame:
         """Return partial results of the new rows, for each group and the bound that releases them.
 
-        ``in_time``: the bound for rows before their pane's end, ``None`` if it is the end of the pane for all rows.
+        ``line``: of the bounds for rows before their pane's end, ``None`` if it is the end of the pane for all rows.
         """
         types = self._types(tick, rows)
         panes = self.times.ends_text(self.event.micros)
-        fire = in_time or PANE
+        fire = PANE
+        if line is not None:
+            rows, fire = self._in_time(rows, line)
         if late is not None:
-            rows = rows.join(F.broadcast(late), POSITION, "left")
-            fire = f"CASE WHEN {PANE} <= __before THEN __after ELSE {in_time} END"
+            rows = joined(rows, late, f"{POSITION} = __late", "left")
+            fire = f"CASE WHEN {PANE} <= __before THEN __after ELSE {fire} END"
         rows = rows.selectExpr("*", f"{panes} AS {PANE}")
         keys = [key.sql for key in self.keys]
         seeded = rows.selectExpr(*keys, *self.accumulators.seeds(types), PANE, f"{fire} AS {FIRE}")
-        return self._fires(types, exact=tick.trying).merged(seeded, at_ends=in_time is None)
+        return self._fires(types, exact=tick.trying).merged(seeded, at_ends=line is None)
 
     def _resolve(self, tick: Tick, line: Timeline) -> list[int]:
         """Resolve rows that no bound had followed: the first advance releases late ones; return the ends of panes."""

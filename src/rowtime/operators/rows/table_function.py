@@ -105,7 +105,7 @@ class TableFunctionCall(Unary):
         parts = [part for part in parts if part.num_rows]
         if not parts:
             return Delta(None, delta.clocks)
-        output = tick.spark.createDataFrame(pa.concat_tables(parts, promote_options="permissive"))
+        output = tick.frame(self, pa.concat_tables(parts, promote_options="permissive"))
         typed = [f"CAST({quoted(c.name)} AS {c.type}) AS {quoted(c.name)}" for c in self.columns]
         count = sum(part.num_rows for part in parts)
         return Delta(

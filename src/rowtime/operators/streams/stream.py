@@ -33,9 +33,8 @@ from rowtime.core.columns import (
 )
 from rowtime.core.fields import OPTIONS, UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, UNREACHED
-from rowtime.frames.local import is_local
+from rowtime.frames.local import is_local, joined
 from rowtime.operators.contract import Column, DataFrame, Delta, Operator, Shape, Tick, micros, quoted
-from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.gates import Gate, Verdict, beyond_arrival
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.lateness import added
@@ -358,7 +357,7 @@ class Stream(Operator):
             if bounds:  # they raise only the rows after them
                 rows = rows.unionByName(self._bound_items(tick, bounds), allowMissingColumns=True)
             if verdict is not None and verdict.refused is not None:
-                rows = _without(tick, rows, verdict.refused)
+                rows = _without(tick, self, rows, verdict.refused)
                 shown = f"CASE WHEN {REFUSED} IS NULL THEN {shown} END"
             if intake.in_band or bounds:  # the end raises no row: a later row is refused
                 shown = f"CASE WHEN {BOUND} IS NULL THEN {shown} WHEN {BOUND} < {micros(END)} THEN {BOUND} END"
@@ -391,9 +390,8 @@ def _in_size(name: str, kind: str) -> str:
     return f"CASE WHEN {fits} THEN {in_size(column, kind)} ELSE {column} END AS {column}"
 
 
-def _without(tick: Tick, rows: DataFrame, refused: pa.Table) -> DataFrame:
+def _without(tick: Tick, stream: Stream, rows: DataFrame, refused: pa.Table) -> DataFrame:
     """Return the rows, with refused ones marked."""
-    key = tick.spark.createDataFrame(refused.select([WRITER, POSITION])).selectExpr(
-        WRITER, POSITION, f"true AS {REFUSED}"
-    )
-    return rows.join(F.broadcast(key), [WRITER, POSITION], "left")
+    places = pa.table({"__from": refused[WRITER], "__at": refused[POSITION]})
+    key = tick.frame(stream, places).selectExpr("*", f"true AS {REFUSED}")
+    return joined(rows, key, f"{WRITER} = __from AND {POSITION} = __at", "left").drop("__from", "__at")

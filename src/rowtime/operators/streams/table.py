@@ -73,11 +73,15 @@ class Table(Operator):
     def _state(self) -> Kept:
         return Kept(ROW_NUMBER, (*self.emits().names, ROW_NUMBER), PINNED, waits=False)
 
+    def is_due(self, tick: Tick) -> bool:
+        """Return True if the tick reads the table itself."""
+        control = tick.control(self)
+        return isinstance(control, Pinned) and not control.pinned
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """Return all rows of the table, in every tick; copied in the first."""
-        control, segments = tick.control(self), tick.segments(self, PINNED)
-        assert isinstance(control, Pinned)
-        if not control.pinned:
+        segments = tick.segments(self, PINNED)
+        if self.is_due(tick):
             tick.describe(self, "copy the table")
             rows = few(tick.lookup(self).selectExpr("*", f"monotonically_increasing_id() AS {ROW_NUMBER}"), FEW_ROWS)
             segments.add(self._state.write(tick, self, rows, None))

@@ -72,14 +72,19 @@ class TableVersions(Table):
             VALID_FROM, (*(column.name for column in self.columns), ROW_NUMBER, VALID_FROM), VERSIONS, waits=False
         )
 
+    def is_due(self, tick: Tick) -> bool:
+        """Return True if it is time to read it, and a row could have joined the last version."""
+        control = tick.control(self)
+        assert isinstance(control, Versioned)
+        later = not control.since or _since(control) > control.since[-1]
+        return later and control.bound < END and (control.read is None or tick.now - control.read >= self.refresh)
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Return the versions that rows of this tick and of later ones may join; a new one if it is time to read it."""
         control, segments = tick.control(self), tick.segments(self, VERSIONS)
         assert isinstance(control, Versioned)
-        now = tick.now
-        since = control.bound + 1 if control.read is not None else _FIRST
-        later = not control.since or since > control.since[-1]  # otherwise no row could have joined the last one
-        if later and control.bound < END and (control.read is None or now - control.read >= self.refresh):
+        if self.is_due(tick):
+            now, since = tick.now, _since(control)
             rows = tick.reread(self, first=control.read is None)
             versions = [*control.since]
             versions = versions if rows is None else self._read(tick, segments, rows, versions, since)
@@ -130,6 +135,11 @@ class TableVersions(Table):
             return False
         before, after = before.selectExpr(*names), after.selectExpr(*names)
         return before.count() == after.count() and not after.exceptAll(before).limit(1).collect()
+
+
+def _since(control: Versioned) -> int:
+    """Return the first rowtime that a version joins that is read now."""
+    return control.bound + 1 if control.read is not None else _FIRST
 
 
 def refreshed(node: Operator) -> bool:

@@ -10,10 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import numpy as np
+import pyarrow as pa
+
 from rowtime.core.clock import least
 from rowtime.core.columns import DUE, OPENED, ROWTIME
 from rowtime.core.fields import Micros
 from rowtime.core.time import END
+from rowtime.frames.local import LocalFrame, is_local, joined
+from rowtime.kernels.identity import numbered, together
+from rowtime.kernels.staggered import opening
 from rowtime.operators.contract import Closed, Column, DataFrame, Delta, Shape, Tick, Unary, passed, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import SEQUENCE
@@ -64,17 +70,19 @@ class Stagger(Unary):
         windows = self._open(tick, before)
         assert windows is not None
         windows = windows.selectExpr(*(f"{name} AS __w{n}" for n, name in enumerate(self._names)), OPENED, DUE)
-        same = [F.col(name).eqNullSafe(F.col(f"__w{n}")) for n, name in enumerate(self._names)]
-        pairs = rows.join(windows, [*same, F.expr(f"__u >= {OPENED} AND __u < {DUE}")])
+        same = [f"{name} <=> __w{n}" for n, name in enumerate(self._names)]
+        pairs = joined(rows, windows, " AND ".join([*same, f"__u >= {OPENED}", f"__u < {DUE}"]), "inner")
         shape = self.emits()
         end = f"timestamp_micros({DUE}) AS {quoted(self.column)}"
         return pairs.selectExpr(*map(quoted, self.input.emits().names), end, *shape.internals)
 
     def _opened(self, tick: Tick, rows: DataFrame, before: int) -> DataFrame:
         """Return the windows that the rows open, one after the other from the open one on."""
+        open_windows = self._open(tick, before)
+        if is_local(rows) and (open_windows is None or is_local(open_windows)):
+            return self._opened_here(rows, open_windows)
         times = ["array_sort(collect_set(__u)) AS __us", f"CAST(NULL AS BIGINT) AS {OPENED}"]
         groups = _grouped(rows, self._names, times)
-        open_windows = self._open(tick, before)
         if open_windows is not None:
             kept = _grouped(
                 open_windows, self._names, ["CAST(array() AS ARRAY<BIGINT>) AS __us", f"max({OPENED}) AS {OPENED}"]
@@ -86,6 +94,20 @@ class Stagger(Unary):
         fold = f"aggregate(__us, CAST(array() AS ARRAY<BIGINT>), (a, u) -> {opens})"
         opened = groups.selectExpr(*self._names, f"explode({fold}) AS {OPENED}")
         return opened.selectExpr("*", f"{OPENED} + {self.length}L AS {DUE}")
+
+    def _opened_here(self, rows: LocalFrame, open_windows: LocalFrame | None) -> DataFrame:
+        """Do the same for rows in this process."""
+        fresh = rows.selectExpr(*self._names, f"__u AS {OPENED}")
+        assert is_local(fresh)
+        tables = [fresh.toArrow()]
+        if open_windows is not None:
+            tables.insert(0, open_windows.select(*self._names, OPENED).toArrow())
+        kept = sum(table.num_rows for table in tables[:-1])
+        whole = pa.concat_tables(tables).combine_chunks()
+        keys = [numbered(whole.column(n).combine_chunks()) for n in range(len(self._names))]
+        code = together(keys or [np.zeros(whole.num_rows, np.int64)])
+        places = opening(code, whole.column(OPENED).to_numpy(), kept, self.length)
+        return fresh.taken(np.sort(places) - kept).selectExpr("*", f"{OPENED} + {self.length}L AS {DUE}")
 
     def _open(self, tick: Tick, before: int) -> DataFrame | None:
         """Return the windows that may contain a row from ``before`` on."""

@@ -13,6 +13,7 @@ from rowtime.core.log import LOG
 from rowtime.frames.queries import SETTINGS
 from rowtime.frames.tables import Column
 from rowtime.operators.contract import Delta
+from rowtime.operators.streams.table import tables_of
 from rowtime.runtime.executors.scans import Scan, apart, in_one_task, read_here, scans_of, without_sources
 from rowtime.runtime.executors.steps import Steps
 from rowtime.runtime.executors.work import Report, Work, computed
@@ -79,10 +80,7 @@ class Tasks:
         Raises ``LeftToDriver`` if a task has begun to compute it.
         """
         tick = None if self.needs or running.number == self._left else running.begun(entry)
-        if tick is None:
-            return None
-        if running.tables:
-            self._note("tables of the user's session are read there", always=True)
+        if tick is None or any(table.is_due(running) for table in tables_of(steps.operators)):
             return None
         try:
             scans = scans_of(running.spark, taken)

@@ -1,0 +1,230 @@
+"""The same rows as other programs write them: Kafka, JSON lines, CSV with quotes, Parquet without time zones.
+
+    python -m benchmarks.inputs [--rows 1000000] [--tries 3] [--only json]
+
+sorts each by its event time with 60 s for disorder, and counts and sums by minute and key into Parquet: rowtime on the
+driver, rowtime in tasks of Spark, and Spark's own engine, in turns in one process with two shuffle partitions. It
+prints the median seconds, the jobs of a tick, and the speed against Spark's engine. The groups have to be equal; Spark
+does not show the last minutes, because its input has no end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+import rowtime as rt
+from reliability.broker import Broker, find_connector
+
+BEGIN: Final = 1_704_067_200  # 2024-01-01, seconds
+FILES, PARTITIONS, KEYS, MINUTES, TOLERANCE = 16, 16, 100, 60, 60
+TICKS: Final = 2
+SCHEMA: Final = "k STRING, v INT, note STRING, ev TIMESTAMP"
+QUERY: Final = """
+CREATE STREAM o (m TIMESTAMP, k STRING, c BIGINT, s BIGINT) USING parquet OPTIONS (path '{out}', ordered 'false');
+CREATE PUMP p AS INSERT INTO o SELECT STREAM FLOOR(t.ROWTIME TO MINUTE) AS m, k, COUNT(*) AS c, SUM(v) AS s
+FROM (SELECT STREAM ev AS ROWTIME, k, v FROM a ORDER BY ev WITHIN INTERVAL '60' SECOND) AS t
+GROUP BY FLOOR(t.ROWTIME TO MINUTE), k;
+"""
+Run = tuple[float, float, set[tuple[Any, ...]]]
+"""Seconds, the jobs of a tick, and the groups."""
+
+
+def records(number: int, rows: int, parts: int = 1) -> Iterator[dict[str, Any]]:
+    """Yield the rows of one file or partition: of the hour, or of one of its ``parts``, in order up to 30 s."""
+    random = np.random.default_rng(number)
+    count, span = rows // FILES, MINUTES * 60 // parts
+    start = BEGIN + number * span * (parts > 1)
+    times = start + np.arange(count) * span // count - random.integers(0, 30, count)
+    columns = [random.integers(0, most, count).tolist() for most in (KEYS, 1000)]
+    for n, (at, key, value) in enumerate(zip(times.tolist(), *columns, strict=True)):
+        ev = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+        yield {"k": f"k{key}", "v": value, "note": f'a, "b" {n}', "ev": ev}
+
+
+def write_json(path: Path, number: int, rows: int) -> None:
+    path.write_text("\n".join(map(json.dumps, records(number, rows, FILES))))
+
+
+def write_csv(path: Path, number: int, rows: int) -> None:
+    with path.open("w") as file:
+        file.write("k,v,note,ev\n")
+        for row in records(number, rows, FILES):
+            note = row["note"].replace('"', '""')
+            file.write(f'{row["k"]},{row["v"]},"{note}",{row["ev"]}\n')
+
+
+def write_parquet(path: Path, number: int, rows: int) -> None:
+    table = pa.Table.from_pylist([*records(number, rows, FILES)])
+    naive = table["ev"].cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us"))
+    columns = {"k": table["k"], "v": table["v"].cast(pa.int32()), "note": table["note"], "ev": naive}
+    pq.write_table(pa.table(columns), path)
+
+
+WRITERS: Final[Mapping[str, Callable[[Path, int, int], None]]] = {
+    "json": write_json,
+    "csv": write_csv,
+    "parquet": write_parquet,
+}
+
+
+def fill(folder: Path, kind: str, rows: int) -> None:
+    """Write the files; each covers a sixteenth of the hour of its number, so that ticks see time pass."""
+    folder.mkdir(parents=True)
+    for number in range(FILES):
+        path = folder / f"{number:02}.{kind}"
+        WRITERS[kind](path, number, rows)
+        os.utime(path, (BEGIN + number, BEGIN + number))
+
+
+def send(broker: Broker, rows: int) -> None:
+    from confluent_kafka import Producer  # noqa: PLC0415 - an extra
+
+    broker.create_topic("records", PARTITIONS)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "queue.buffering.max.messages": 2_000_000})
+    for number in range(PARTITIONS):
+        for row in records(number, rows):
+            producer.produce("records", json.dumps(row).encode(), partition=number)
+            producer.poll(0)
+    producer.flush()
+
+
+def ours(  # noqa: PLR0913 - a source, and how it is read
+    spark: SparkSession, source: str, place: Path, small_ticks: str, limits: rt.Limits, *, end: bool
+) -> Run:
+    """Run rowtime to the end of its present input."""
+    pipeline = rt.Pipeline(spark, home=place / "home", small_ticks=small_ticks)
+    pipeline.sql(f"CREATE STREAM a ({SCHEMA}) {source};" + QUERY.format(out=place / "out"))
+    jobs: list[int] = []
+    began = time.perf_counter()
+    engine = pipeline._engine(place / "check", limits, ends=end)  # noqa: SLF001 - a benchmark counts its jobs
+    engine.available_now = True
+    while True:
+        before = engine._job_times.next()  # noqa: SLF001 - as above
+        if engine.tick() is None:
+            break
+        jobs.append(engine._job_times.next() - before)  # noqa: SLF001 - as above
+    engine.stop()
+    return time.perf_counter() - began, median(jobs), groups(place / "out", "m")
+
+
+def native(spark: SparkSession, source: Callable[[SparkSession], DataFrame], place: Path) -> Run:
+    """Run Spark's engine to the end of the present input."""
+    began = time.perf_counter()
+    window = F.window("ev", "1 minute")
+    grouped = source(spark).withWatermark("ev", f"{TOLERANCE} seconds").groupBy(window, "k")
+    totals = grouped.agg(F.count("*").alias("c"), F.sum("v").alias("s")).selectExpr("window.start AS m", "k", "c", "s")
+    options = {"path": str(place / "out"), "checkpointLocation": str(place / "check")}
+    query = totals.writeStream.format("parquet").options(**options).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return time.perf_counter() - began, 0.0, groups(place / "out", "m")
+
+
+def groups(folder: Path, time_column: str) -> set[tuple[Any, ...]]:
+    files = [str(path) for path in folder.glob("*.parquet")]
+    table = ds.dataset(files).to_table()
+    at = table[time_column].cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()
+    return {*zip(at, *(table[name].to_pylist() for name in "kcs"), strict=True)}
+
+
+def measure(spark: SparkSession, name: str, forms: Mapping[str, Callable[[Path], Run]], tries: int) -> None:
+    seconds: dict[str, list[float]] = {form: [] for form in forms}
+    jobs: dict[str, float] = {}
+    answers: dict[str, set[tuple[Any, ...]]] = {}
+    for turn in range(tries + 1):  # the first one is not counted
+        for form, run in forms.items():
+            with tempfile.TemporaryDirectory() as folder:
+                spent, jobs[form], answers[form] = run(Path(folder))
+            seconds[form] += [spent] if turn else []
+    assert spark.sparkContext is not None
+    mine, theirs = answers["driver"], answers["native"]
+    equal = answers["tasks"] == mine and theirs <= mine and len(theirs) > 0.9 * len(mine)
+    middles = {form: median(each) for form, each in seconds.items()}
+    speed = {form: round(middles["native"] / middles[form], 2) for form in ("driver", "tasks")}
+    shown = {form: round(each, 2) for form, each in middles.items()}
+    jobs_a_tick = {form: jobs[form] for form in ("driver", "tasks")}
+    result = {"input": name, "seconds": shown, "jobs a tick": jobs_a_tick, "speed against Spark": speed}
+    print(json.dumps({**result, "answers": "equal" if equal else "DIFFERENT"}), flush=True)
+    if not equal:
+        sys.exit(1)
+
+
+def main() -> None:
+    """Measure each input."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--tries", type=int, default=3)
+    parser.add_argument("--only", choices=["kafka", *WRITERS])
+    asked_for = parser.parse_args()
+    kinds = [asked_for.only] if asked_for.only else ["kafka", *WRITERS]
+    jars = ",".join(find_connector().jars or [])
+    builder = SparkSession.builder.master("local[2]").config("spark.jars", jars).config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.memory", "4g").config("spark.sql.session.timeZone", "UTC")
+    spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    place = Path(tempfile.mkdtemp())
+    try:
+        for kind in kinds:
+            (measure_kafka if kind == "kafka" else measure_files)(spark, place / kind, kind, asked_for)
+    finally:
+        spark.stop()
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def measure_files(spark: SparkSession, folder: Path, kind: str, asked_for: argparse.Namespace) -> None:
+    fill(folder, kind, asked_for.rows)
+    header = ", header 'true'" if kind == "csv" else ""
+    source = f"USING {kind} OPTIONS (path '{folder}'{header})"
+    limits = rt.Limits(files=FILES // TICKS)
+
+    def theirs(session: SparkSession) -> DataFrame:
+        reader = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", FILES // TICKS)
+        return (reader.option("header", "true") if kind == "csv" else reader).format(kind).load(str(folder))
+
+    forms: dict[str, Callable[[Path], Run]] = {
+        "driver": lambda place: ours(spark, source, place, "driver", limits, end=True),
+        "tasks": lambda place: ours(spark, source, place, "spark", limits, end=True),
+        "native": lambda place: native(spark, theirs, place),
+    }
+    measure(spark, kind, forms, asked_for.tries)
+
+
+def measure_kafka(spark: SparkSession, _folder: Path, kind: str, asked_for: argparse.Namespace) -> None:
+    with Broker() as broker:
+        send(broker, asked_for.rows)
+        options = f"kafka.bootstrap.servers '{broker.bootstrap}', subscribe 'records'"
+        source = f"USING kafka OPTIONS ({options}, format 'json')"
+        limits = rt.Limits(rows=asked_for.rows // TICKS)
+
+        def theirs(session: SparkSession) -> DataFrame:
+            reader = session.readStream.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
+            reader = reader.option("subscribe", "records").option("startingOffsets", "earliest")
+            rows = reader.option("maxOffsetsPerTrigger", asked_for.rows // TICKS).load()
+            return rows.select(F.from_json(F.col("value").cast("string"), SCHEMA).alias("r")).select("r.*")
+
+        forms: dict[str, Callable[[Path], Run]] = {
+            "driver": lambda place: ours(spark, source, place, "driver", limits, end=False),
+            "tasks": lambda place: ours(spark, source, place, "spark", limits, end=False),
+            "native": lambda place: native(spark, theirs, place),
+        }
+        measure(spark, f"{kind}, {PARTITIONS} partitions", forms, asked_for.tries)
+
+
+if __name__ == "__main__":
+    main()
