@@ -121,6 +121,40 @@ def test_intervals_of_months_that_only_spark_recognizes_are_refused(
     assert [problem.code for problem in pipeline.check_types(pipeline.compile())] == codes
 
 
+FAILING = (
+    "SCHEMA_OF_JSON('{')", "SCHEMA_OF_CSV('')", "FROM_JSON(s, 'a INT', MAP('mode', 'DROPMALFORMED'))",
+    "FROM_CSV(s, 'a INT', MAP('maxColumns', 'x'))", "TO_CSV(STRUCT(v), MAP('quote', 'abc'))",
+    "TO_JSON(STRUCT(t), MAP('timestampFormat', 'qqqqqq'))", "AES_DECRYPT(s, '0000111122223333', 'XYZ')",
+    "AES_ENCRYPT(s, '0000111122223333', 'ECB', 'NOPE')", "SPLIT_PART(s, ',', 0)", "ELEMENT_AT(x, 0)",
+    "SLICE(x, 0, 1)", "MAKE_DATE(v, 13, 1)", "s LIKE 'a\\\\'", "CAST('x' AS INT)",
+    "MAKE_TIMESTAMP(2024, 1, 1, 1, 1, 1, 'bad')", "SEQUENCE(1, 5, 0)", "NEXT_DAY(t, 'xx')",
+)  # fmt: skip
+COMPUTED = (
+    "TO_DATE(s, 'dd.MM.yyyy')", "AES_DECRYPT(s, '0000111122223333')", "TO_NUMBER(s, '999')", "10 / v",
+    "ELEMENT_AT(SPLIT(s, ','), 5)", "SPLIT(s, '=>')[3]", "x[3]", "FROM_CSV(s, 'a INT', MAP('sep', ';'))",
+    "FROM_JSON(s, 'a INT', MAP('mode', 'FAILFAST'))", "XPATH_INT(s, 'a/b')", "PARSE_URL(s, 'HOST')",
+    "MAKE_DATE(2024, v, 31)", "IF(v > 0, 1, RAISE_ERROR('x'))", "CASE WHEN v > 0 THEN v ELSE 1 / 0 END",
+    "COALESCE(v, 1 / 0)", "v > 1 OR 1 / 0 > 1", "TRY_CAST('x' AS INT)", "TRY_TO_NUMBER('x', '999')",
+    "10 / LENGTH(REGEXP_REPLACE(s, '[^=]', ''))", "ELEMENT_AT(x, INSTR(s, '='))", "SLICE(x, INSTR(s, '='), 2)",
+    "ASSERT_TRUE(v > 100, 'no')", "RAISE_ERROR(s)", "v + 2147483647", "ARRAY_JOIN(TRANSFORM(x, y -> 10 / y), ',')",
+    "CONVERT_TIMEZONE('UTC', s, CAST(t AS TIMESTAMP_NTZ))", "SEQUENCE(1, v, 2)",
+    "SEQUENCE(t, t + MAKE_DT_INTERVAL(0, 0, 0, v), INTERVAL '1' MICROSECOND)", "TO_BINARY(s, 'base64')",
+)  # fmt: skip
+
+
+def test_calls_that_fail_for_every_row_by_their_literals_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    problems = found(spark, tmp_path, *(f"SELECT STREAM {call} AS y FROM a" for call in FAILING))
+    assert [(p.code, marked(p)) for p in problems] == [("R107", call) for call in FAILING]
+    assert all("fails for every row" in problem.message for problem in problems)
+
+
+def test_calls_that_may_succeed_are_accepted(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert found(spark, tmp_path, *(f"SELECT STREAM {call} AS y FROM a" for call in COMPUTED)) == []
+    assert capfd.readouterr().err == ""
+
+
 def test_a_run_is_refused_before_it_writes_anything(spark: SparkSession, tmp_path: Path) -> None:
     pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(STREAM + "SELECT STREAM no_such(v) AS w FROM a")
     with pytest.raises(rt.Refused, match="NO_SUCH"):

@@ -13,6 +13,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import rowtime as rt
+from rowtime.runtime import analysis
 from rowtime.runtime.engine import Engine
 from rowtime.sql import sizes
 
@@ -84,6 +85,18 @@ def test_the_script_may_ask_to_stop(spark: SparkSession, tmp_path: Path) -> None
     stops = SQL.replace("< 1000;", "< 1000 ON ERROR STOP;")
     with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
         run(spark, tmp_path, [7], stops)
+
+
+def test_an_error_of_java_has_a_code(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's optimizer raises what its parser of JSON does."""
+    monkeypatch.setattr(analysis, "failing_literals", lambda *_: ())
+    json = "SELECT STREAM part, n FROM parts WHERE SCHEMA_OF_JSON('{') <> 'x' ON ERROR STOP;"
+    sql = SQL.replace("SELECT STREAM part, n FROM parts WHERE n <> 9 AND 100 / (n - 4) < 1000;", json)
+    sql = sql.replace("12 / n", "12.0D").replace("CAST(k AS INT)", "1")
+    with pytest.raises(rt.Failure, match=r"R513 Spark fails with an error of Java: .*Unexpected end-of-input"):
+        run(spark, tmp_path, [7], sql)
+    _, got = run(spark, tmp_path / "changed", [2], sql.replace("'{'", "'{}'"))
+    assert [row["n"] for row in got["o"]] == [1, 0], "as the hint says"
 
 
 def test_columns_that_only_get_other_names_do_so_beside_a_row_that_fails(spark: SparkSession, tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from rowtime.plan.bind.pump_edge import PumpEdge
 from rowtime.plan.clock_functions import fixed, trees_of
 from rowtime.plan.program import Program
 from rowtime.runtime.column_types import ColumnTypes
+from rowtime.runtime.tried_literals import failing_literals
 from rowtime.sql.generate import to_spark
 from rowtime.sql.places import place_of
 
@@ -181,13 +182,18 @@ class _Analyst:
             scalars = [tree for tree in frame.trees if not has_aggregates(tree) and generator(tree) is None]
             for some in (scalars, [tree for tree in frame.trees if has_aggregates(tree)]):
                 problems = [problem for tree in some for problem in self._of_users(tree, frame)]
-                yield from problems
-                if some and not problems and not frame.accepts(some):
-                    yield from (problem for tree in some for problem in self._of(tree, frame))
-                elif some and frame.has_months(some):
-                    wrong = next(tree for tree in some if frame.has_months([tree]))
-                    place = place_of(self.program.text, wrong)
-                    yield Problem("R189", f"{readable(wrong)} is {MONTHS}", place, MONTHS_HINT)
+                yield from problems or (self._of_all(some, frame) if some else ())
+
+    def _of_all(self, trees: Sequence[exp.Expr], frame: _Frame) -> Iterator[Problem]:
+        """Yield the problems of expressions that are all scalar, or all aggregates."""
+        if not frame.accepts(trees):
+            yield from (problem for tree in trees for problem in self._of(tree, frame))
+        elif frame.has_months(trees):
+            months = next(tree for tree in trees if frame.has_months([tree]))
+            place = place_of(self.program.text, months)
+            yield Problem("R189", f"{readable(months)} is {MONTHS}", place, MONTHS_HINT)
+        else:
+            yield from self._of_literals(trees, frame)
 
     def _not_of_the_driver(self, node: Operator, trees: Sequence[exp.Expr]) -> list[exp.Expr]:
         """Return the expressions that the driver cannot compute; the others mean the same in Spark."""
@@ -225,6 +231,12 @@ class _Analyst:
                 )
                 odd.append(call)
                 yield Problem("R111", what, place, hint)
+
+    def _of_literals(self, trees: Sequence[exp.Expr], frame: _Frame) -> Iterator[Problem]:
+        """Yield problems of calls whose literals let them fail for every row."""
+        for call, reason in failing_literals(trees, frame.table, self._known):
+            what = f"{readable(call)} fails for every row: {in_words(reason.split(' SQLSTATE', 1)[0])}"
+            yield Problem("R107", what, place_of(self.program.text, call))
 
     def _of(self, tree: exp.Expr, frame: _Frame) -> Iterator[Problem]:
         wrong = frame.wrong([tree])

@@ -23,7 +23,6 @@ from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.plan.clock_functions import fixed
 from rowtime.plan.program import Program
-from rowtime.runtime import quiet
 from rowtime.runtime.analysis import quietly, words_of
 from rowtime.runtime.arrivals import Arrivals
 from rowtime.runtime.brokers import answering
@@ -34,7 +33,7 @@ from rowtime.runtime.endings import split_ends, with_end
 from rowtime.runtime.entries import cuts_input, entry_of
 from rowtime.runtime.executors.steps import Steps, Tap
 from rowtime.runtime.executors.tasks import LeftToDriver, Tasks
-from rowtime.runtime.faults import naming_disks, naming_functions, sets_aside
+from rowtime.runtime.faults import naming_disks, naming_functions, naming_java, sets_aside
 from rowtime.runtime.handing_over import HandingOver
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.late_session import describe_jobs, is_here, wait_for
@@ -42,6 +41,7 @@ from rowtime.runtime.meter import JobTimes, Meter
 from rowtime.runtime.narrow_tables import Narrowed, narrowed
 from rowtime.runtime.portions import Portions
 from rowtime.runtime.presence import Presence
+from rowtime.runtime.quiet import hiding
 from rowtime.runtime.report import TickReport, cost_so_far, report_of
 from rowtime.runtime.session import active
 from rowtime.runtime.skipped_rows import seen_by, show, shown_in
@@ -211,7 +211,7 @@ class Engine:
     def tick(self) -> TickReport | None:
         """Run one tick; ``None`` if there was nothing to do; then nothing is journaled."""
         secrets, folder = self.program.secrets, self.checkpoint.folder
-        with quiet.hiding(secrets), naming_disks(folder), naming_functions(), active(self.spark), self.watch:
+        with hiding(secrets), naming_java(), naming_disks(folder), naming_functions(), active(self.spark), self.watch:
             report = self._tried()
             self._handing_over.settle(self.entry, now=False)
             return report

@@ -11,7 +11,7 @@ from typing import Final
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
 
-from rowtime.core.errors import Failure, Problem
+from rowtime.core.errors import Failure, Problem, headline
 from rowtime.core.machine import OPEN_FILES, REPEATED, ROOM, limit_of
 from rowtime.core.stores import Place
 from rowtime.core.worker_errors import raised_by_function
@@ -22,6 +22,11 @@ _FULL: Final = re.compile(r"[^\n]*(?:No space left on device|Too many open files
 _FIX: Final = (
     "Correct it, or let it return None for such values. Then start again with --renewed NAME, or "
     'pipeline.renewed("NAME"): the tick is repeated.'
+)
+_CAUSED_BY: Final = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)
+_THROWN: Final = re.compile(r"^: (.+)$", re.MULTILINE)
+_OF_JAVA: Final = (
+    "The tick is not committed: start again, and the tick is repeated. If it fails again, change the query."
 )
 _HINT: Final = (
     "Free some space, give the user that runs rowtime the right to write there, or raise the limit of open files."
@@ -69,3 +74,14 @@ def naming_functions() -> Iterator[None]:
         if raised is None:
             raise
         raise Failure(Problem("R512", f"a Python function of the query raised {raised}", hint=_FIX)) from error
+
+
+@contextmanager
+def naming_java() -> Iterator[None]:
+    """Raise ``Failure`` (R513) for an error of Java that Spark reports without a class of its own."""
+    try:
+        yield
+    except Py4JError as error:
+        reasons = [headline(error), *_THROWN.findall(str(error))[:1], *_CAUSED_BY.findall(str(error))]
+        what = f"Spark fails with an error of Java: {reasons[-1].strip()}"
+        raise Failure(Problem("R513", what, hint=_OF_JAVA)) from error

@@ -29,6 +29,7 @@ _OF_A_VALUE = re.compile(
     r"|INVALID_FORMAT\.|UNSUPPORTED_FEATURE\.AES_MODE|DATETIME_PATTERN_RECOGNITION|of MapData must have the same length"
     r"|Illegal sequence boundaries|java\.util\.regex\.PatternSyntax|java\.util\.\w*Format\w*Exception"
     r"|java\.lang\.(?:Arithmetic|IllegalArgument|IndexOutOfBounds)|java\.lang\.reflect\.InvocationTarget|UDFXPathUtil"
+    r"|com\.fasterxml\.jackson\."
 )
 """What Spark says of a value, with a state of SQL or as Java does: a text that is no pattern, a step of 0."""
 _NEVER_FAIL = (exp.Count, exp.Min, exp.Max, *ORDERED)
