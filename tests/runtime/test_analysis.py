@@ -148,6 +148,18 @@ def test_calls_that_fail_for_every_row_by_their_literals_are_refused(spark: Spar
     assert all("fails for every row" in problem.message for problem in problems)
 
 
+def test_aggregates_that_fail_for_every_group_by_their_literals_are_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    group = "FROM a GROUP BY FLOOR(a.ROWTIME TO HOUR)"
+    failing = ("HLL_SKETCH_AGG(v, 50)", "APPROX_TOP_K(v, 0)", "PERCENTILE_APPROX(v, 2)", "PERCENTILE(v, -1)")
+    problems = found(spark, tmp_path, *(f"SELECT STREAM {call} AS y {group}" for call in failing))
+    assert [(p.code, marked(p)) for p in problems] == [("R107", call) for call in failing]
+    good = ("HLL_SKETCH_AGG(v, 12)", "APPROX_TOP_K(v, 3)", "PERCENTILE_APPROX(v, 0.5, 100)", "COUNT_IF(v > 1)")
+    more = ("LISTAGG(s, ',')", "APPROX_COUNT_DISTINCT(v, 0.1)", "MAX_BY(s, v, 2)", "COLLECT_SET(1)", "MODE(v)")
+    assert found(spark, tmp_path, *(f"SELECT STREAM {call} AS y {group}" for call in (*good, *more))) == []
+
+
 def test_calls_that_may_succeed_are_accepted(
     spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

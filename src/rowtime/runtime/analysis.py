@@ -34,7 +34,7 @@ from rowtime.plan.bind.pump_edge import PumpEdge
 from rowtime.plan.clock_functions import fixed, trees_of
 from rowtime.plan.program import Program
 from rowtime.runtime.column_types import ColumnTypes
-from rowtime.runtime.tried_literals import failing_literals
+from rowtime.runtime.tried_literals import failing_aggregates, failing_literals
 from rowtime.sql.generate import to_spark
 from rowtime.sql.places import place_of
 
@@ -234,7 +234,8 @@ class _Analyst:
 
     def _of_literals(self, trees: Sequence[exp.Expr], frame: _Frame) -> Iterator[Problem]:
         """Yield problems of calls whose literals let them fail for every row."""
-        for call, reason in failing_literals(trees, frame.table, self._known):
+        calls = *failing_literals(trees, frame.table, self._known), *failing_aggregates(trees, frame.table)
+        for call, reason in calls:
             what = f"{readable(call)} fails for every row: {in_words(reason.split(' SQLSTATE', 1)[0])}"
             yield Problem("R107", what, place_of(self.program.text, call))
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
@@ -72,6 +72,22 @@ def failing_literals(
         if reason is not None and not (trial.arguments and any(map(reason.__contains__, _OF_A_VALUE))):
             bad.append(trial.call)
             yield trial.call, reason
+
+
+def failing_aggregates(trees: Sequence[exp.Expr], rows: DataFrame) -> Iterator[tuple[exp.Expr, str]]:
+    """Yield the aggregates over ``rows`` that Spark cannot begin because of their literals, and why.
+
+    What it begins with does not depend on a row: an empty sketch, or an empty list of the most frequent values.
+    """
+    for call in (part for tree in trees for part in tree.find_all(exp.Anonymous) if is_aggregate(part)):
+        if any(is_constant(argument) for argument in call.expressions):
+            try:
+                plan = rows.selectExpr(to_spark(call))._jdf.queryExecution().analyzed()  # noqa: SLF001 - as below
+                plan.aggregateExpressions().head().child().aggregateFunction().createAggregationBuffer()
+            except PySparkException as wrong:
+                yield call, str(wrong).strip().split("\n", 1)[0]
+            except Py4JError:  # it has no such method: it begins with columns
+                continue
 
 
 def _same_reason(spark: SparkSession, trial: _Trial, kinds: Mapping[str, str]) -> str | None:
