@@ -35,9 +35,8 @@ class Level:
         return self.of.value
 
 
-def _identity() -> Rounding:
-    return Rounding(lambda at: at, lambda at: at + 1, lambda at: at)
-
+EACH = Rounding(lambda at: at, lambda at: at + 1, lambda at: at)
+"""A group for each rowtime: their rowtimes are a continuous time, as those of a stream."""
 
 LEVELS = (
     Level("STEP({} BY INTERVAL '1' SECOND)", floor(SECOND)),
@@ -49,7 +48,7 @@ LEVELS = (
     Level("STEP({} + INTERVAL '0.5' SECOND BY INTERVAL '1' SECOND)", shifted(floor(SECOND), HALF)),
     Level("DATE_TRUNC('MINUTE', {})", floor(60 * SECOND)),
     Level("CEIL({} TO SECOND)", ceil(SECOND)),
-    Level("{}", _identity()),
+    Level("{}", EACH),
 )
 """Expressions whose jumps meet and miss each other."""
 SPELLINGS = (
@@ -89,10 +88,10 @@ def _moved(by: int) -> str:
 @st.composite
 def pipelines(draw: Callable[..., Any]) -> Law:
     """Two or three levels of groups, with a shifted column, a union of equal ones or a filter between them."""
-    levels: Sequence[Level] = [draw(st.sampled_from(LEVELS)) for _ in range(draw(st.integers(2, 3)))]
-    by = [draw(st.sampled_from((0, 0, HALF, SECOND))) for _ in levels]
     united, distinct = draw(st.booleans()), draw(st.booleans())
-    first = levels[0]
+    first = draw(st.sampled_from(SPELLINGS if united and draw(st.booleans()) else LEVELS))
+    levels: Sequence[Level] = [first, *(draw(st.sampled_from(LEVELS)) for _ in range(draw(st.integers(1, 2))))]
+    by = [draw(st.sampled_from((0, 0, HALF, SECOND))) for _ in levels]
     other = draw(st.sampled_from(SPELLINGS)) if first in SPELLINGS else first
     views = []
     for name, level in zip("ab" if united else "a", (first, other), strict=False):
@@ -113,19 +112,22 @@ def pipelines(draw: Callable[..., Any]) -> Law:
         made = union_all(*grouped) if united else grouped[0]
         of, column = first.of, first.value
         for n, level in enumerate(levels[1:], 1):
-            made, of, column = _above(made, of, column, level.value, by[n], once=distinct and n == 1)
+            made, of, column = _above(made, of, column, level, by[n], once=distinct and n == 1)
         return made, refused
 
     return Law("groups of groups", ("group by",), sql, oracle)
 
 
 def _above(
-    feed: f.Feed, below: Rounding, column: Value, value: Value, by: int, *, once: bool
+    feed: f.Feed, below: Rounding, column: Value, level: Level, by: int, *, once: bool
 ) -> tuple[f.Feed, Rounding, Value]:
     def of_column(m: int) -> int:
-        return value(m + by)
+        return level.value(m + by)
 
     of, upper = over_grid(below, column, of_column)
+    if below is EACH:
+        of = level.of if level.of is EACH and not by else shifted(level.of, by)
+        upper = of.value
     feed = select(feed, lambda v: v["c"] > 0)
     return _grouped(feed, of, of_column, lambda v, _: of_column(v["m"]), once=once), of, upper
 

@@ -6,21 +6,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 
 from rowtime.expr.grids import on_grid
 from rowtime.operators.rows.ends import Ends
 from rowtime.plan.bind import group_plan, union_order
-from rowtime.runtime.session import derive
-from tests.laws.checking import check_cuts
+from tests.laws.checking import check_law
 from tests.laws.deeper_pipelines import close_items
 from tests.laws.grid_pipelines import pipelines
-from tests.laws.pipelines import LONG, Law
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from rowtime.testing.transcripts import ScriptItem
 
 
 def _at_the_width(patch: pytest.MonkeyPatch) -> None:
@@ -38,28 +33,9 @@ def _one_instant_early(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Ends, "stamp_text", property(lambda ends: f"timestamp_micros({ends.end_text} - 1)"))
 
 
-def check_law(spark: SparkSession) -> None:
-    session = derive(spark)
-
-    @settings(
-        max_examples=400 if LONG else 25,
-        deadline=None,
-        derandomize=not LONG,
-        database=None,
-        phases=[Phase.generate, Phase.shrink] if LONG else [Phase.generate],
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(pipelines(), close_items())
-    def holds(law: Law, made: list[ScriptItem]) -> None:
-        check_cuts(session, law, made)
-
-    holds()
-
-
 @pytest.mark.slow
 def test_groups_of_groups_equal_an_oracle_that_lists_rowtimes(spark: SparkSession) -> None:
-    check_law(spark)
+    check_law(spark, pipelines(), close_items(), 30)
 
 
 @pytest.mark.slow
@@ -69,4 +45,4 @@ def test_a_planted_fault_is_caught(
 ) -> None:
     plant(monkeypatch)
     with pytest.raises(AssertionError):
-        check_law(spark)
+        check_law(spark, pipelines(), close_items(), 30)
