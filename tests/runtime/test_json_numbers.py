@@ -142,10 +142,28 @@ OPTIONS: tuple[dict[str, str], ...] = (
 )
 
 
+def near_times(count: int) -> list[str]:
+    """Texts that are times, or nearly."""
+    chance = random.Random(1)
+
+    def text() -> str:
+        year = chance.choice(("2024", "1999", "0999", "0000", "3024", "12024", "+2024", "24", "2023"))
+        month = chance.choice(("02", "12", "00", "13", "6"))
+        day = f"{year}-{month}-{chance.choice(('28', '29', '30', '31', '00', '1'))}"
+        between = chance.choice(("T", " ", "T ", "", "  ", "t"))
+        hour, minute, second = (chance.choice(("00", "23", "24", "59", "60", "7")) for _ in range(3))
+        part = "".join(chance.choice("0123456789") for _ in range(chance.randint(0, 8)))
+        zone = chance.choice(("", "Z", "z", "+01:00", "-18:00", "+18:01", "+0100", "+01", "-00:00", " Z", "+01:00:30"))
+        clock = chance.choice((f"{hour}:{minute}:{second}", f"{hour}:{minute}", f"{hour}:{minute}:{second}.{part}"))
+        return chance.choice((f"{day}{between}{clock}{zone}", f"{day}{between}{clock}{zone}", day, f"{day}{zone}"))
+
+    return [text() for _ in range(count)]
+
+
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_texts_are_read_as_spark_reads_them(spark: SparkSession, options: dict[str, str]) -> None:
     """The oracle is Spark's own reader, of the same records with a TIMESTAMP in its schema."""
-    records = [json.dumps({"i": 1, "t": text}) for text in TEXTS]
+    records = [json.dumps({"i": 1, "t": text}) for text in (*TEXTS, *near_times(4000))]
     records += [
         '{"i": 1, "t": null}',
         '{"i": 1}',

@@ -20,7 +20,7 @@ from rowtime.core.time import END
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.calendar import in_calendar
 from rowtime.plan.formats.json_values import NAMES, RESOLUTION, units_of
-from rowtime.runtime.sources.json_numbers import JsonNumbers, in_micros
+from rowtime.runtime.sources.json_numbers import ISO, JsonNumbers, in_micros
 
 BOUND_HEADER: Final = "rowtime-bound"
 STRICT_HEADER: Final = "rowtime-bound-strict"
@@ -43,13 +43,11 @@ _NONE: Final[Mapping[str, str]] = {}
 _NO_TIME: Final = "CAST(NULL AS TIMESTAMP)"
 _ZONE: Final = "(Z|[+-][0-9]{2}:?[0-9]{2})$"
 
-# The pattern is Spark's default one without the time alone, which would mean a time on the day on which the record
-# happens to be read.
 _JSON_OPTIONS: Final = {
     "columnNameOfCorruptRecord": "__raw",
     "timeZone": "UTC",
     "allowSingleQuotes": "false",
-    "timestampFormat": "yyyy-MM-dd[['T'][ ]HH:mm[:ss[.SSSSSS]]][XXX]",
+    "timestampFormat": ISO,
 }
 
 
@@ -212,7 +210,7 @@ def items_of(
     return judged.selectExpr(
         *(f"CASE WHEN {good} THEN {places.get(f.name, f.given)} END AS {quoted(f.name)}" for f in fields),
         f"CASE WHEN {good} THEN {moment} END AS {ROWTIME}",
-        f"format_string('%s/%05d', __k.topic, __k.partition) AS {WRITER}",
+        f"concat(__k.topic, '/', lpad(__k.partition, greatest(5, length(__k.partition)), '0')) AS {WRITER}",
         f"__k.offset AS {POSITION}",
         f"__k.timestamp AS {ARRIVAL}",
         f"timestamp_micros(__micros) AS {BOUND}",
