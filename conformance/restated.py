@@ -36,12 +36,13 @@ Case = Mapping[str, Any]
 
 def suites(spark: SparkSession, folder: Path = FOLDER) -> list[Suite]:
     """Return the verdicts of each file."""
-    found = []
-    for path in sorted(folder.glob("*.yaml")):
-        head, *cases = (one for one in yaml.safe_load_all(path.read_text()) if one)
-        verdicts = [verdict(spark, head, case) for case in cases]
-        found.append(Suite(head["suite"], head["source"], verdicts))
-    return found
+    return [suite(spark, path) for path in sorted(folder.glob("*.yaml"))]
+
+
+def suite(spark: SparkSession, path: Path) -> Suite:
+    """Return the verdicts of one file."""
+    head, *cases = (one for one in yaml.safe_load_all(path.read_text()) if one)
+    return Suite(head["suite"], head["source"], [verdict(spark, head, case) for case in cases])
 
 
 def verdict(spark: SparkSession, head: Case, case: Case) -> Verdict:  # noqa: PLR0911 - one for each outcome

@@ -14,7 +14,7 @@ from conformance import beam, beside_flink, differential, flink, flink_views, re
 from conformance.differential import Inputs, compare, difference, problems
 from conformance.page import page
 from conformance.pipelines import drawn
-from conformance.verdicts import DIFFERENT, OUTCOMES, REFUSED, RIGHT, WRONG, Suite, Verdict
+from conformance.verdicts import DIFFERENT, OUTCOMES, REFUSED, RIGHT, WRONG, Suite, Verdict, wrong
 from conformance.views import View
 from rowtime.operators.over import over
 
@@ -160,6 +160,11 @@ def test_transcripts_are_read_from_a_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("path", sorted(restated.FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
+def test_no_published_case_is_wrong(spark: SparkSession, path: Path) -> None:
+    assert wrong([restated.suite(spark, path)]) == []
+
+
 def test_a_restated_case_is_wrong_if_its_rows_differ(spark: SparkSession) -> None:
     head = {"streams": "CREATE STREAM s (a INT);", "input": {"s": [["10:00:00", 1], ["10:00:05", 2]]}}
     case: dict[str, Any] = {"name": "c", "sql": "SELECT STREAM a FROM s WHERE a > 1", "expect": [["10:00:05", 2]]}
