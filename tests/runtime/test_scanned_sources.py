@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SQL = """
-CREATE STREAM a (k STRING, v INT, note STRING, ev TIMESTAMP) USING json OPTIONS (path '{a}');
+CREATE STREAM a (k STRING, v INT, note STRING, ev TIMESTAMP) USING json OPTIONS (path '{a}', dateFormat 'yyyy-MM-dd');
 CREATE STREAM b (k STRING, w DECIMAL(10, 2), note STRING, ev TIMESTAMP) USING csv OPTIONS (path '{b}', header 'true');
 CREATE STREAM minutes (m TIMESTAMP, k STRING, c BIGINT, s BIGINT, x DOUBLE, l STRING)
   USING parquet OPTIONS (path '{out}');
@@ -43,8 +43,11 @@ SECONDS = (0, 20, 14, 40, 55)
 WAYS = ("in tasks", "on the driver", "operator by operator")
 
 
-def write_files(place: Path) -> None:
-    """A file of each stream for each tick; the second one has a row that is late and one that does not decode."""
+def write_files(place: Path, *, plain: bool) -> None:
+    """A file of each stream for each tick; the second one has a row that is late and one that does not decode.
+
+    ``plain``: other texts need no quotes.
+    """
     for tick in range(TICKS):
         times = [f"2024-01-01T10:{tick:02}:{second:02}Z" for second in SECONDS] + ["2024-01-01T09:00:00Z"] * (tick == 1)
         rows = [{"k": "xy"[n % 2], "v": n + tick, "note": f'a, "b"\n{n}', "ev": at} for n, at in enumerate(times)]
@@ -55,28 +58,32 @@ def write_files(place: Path) -> None:
         with (place / "b" / f"{tick}.csv").open("w", newline="") as file:
             table = csv.writer(file)
             table.writerow(["k", "w", "note", "ev"])
-            table.writerows([row["k"], f"{row['v']}.25", row["note"].replace("\n", " "), row["ev"]] for row in rows)
+            notes = [f"b{n}" if plain else row["note"].replace("\n", " ") for n, row in enumerate(rows)]
+            table.writerows(
+                [row["k"], f"{row['v']}.25", note, row["ev"]] for row, note in zip(rows, notes, strict=True)
+            )
         for path in (place / "a" / f"{tick}.json", place / "b" / f"{tick}.csv"):
             os.utime(path, (1_700_000_000 + tick, 1_700_000_000 + tick))
 
 
-def run(spark: SparkSession, place: Path, way: str) -> Mapping[str, Any]:
-    write_files(place)
+def run(spark: SparkSession, place: Path, way: str, sql: str = SQL, *, plain: bool = False) -> Mapping[str, Any]:
+    write_files(place, plain=plain)
     pipeline = rt.Pipeline(spark, home=place / "home")
-    pipeline.sql(SQL.format(a=place / "a", b=place / "b", out=place / "out"))
+    pipeline.sql(sql.format(a=place / "a", b=place / "b", out=place / "out"))
     got: list[Any] = []
     pipeline.sink("result", lambda batch: got.append((batch.tick, batch.first, batch.table().to_pylist())))
     engine = pipeline._engine(place / "check", rt.Limits(files=1), ends=True)
-    engine.tasks = Tasks() if way == "in tasks" else None
+    engine.tasks = Tasks().over(engine.sources.values()) if way == "in tasks" else None
     local = set[bool]()
     engine.tap = lambda _node, delta: local.add(is_local(delta.rows)) if delta.rows is not None else None
-    jobs: list[int] = []
+    jobs, copies = list[int](), set[bool]()
     while True:
         engine._here = way != "operator by operator"
         before = engine._job_times.next()
         if engine.tick() is None:
             break
         jobs.append(engine._job_times.next() - before)
+        copies.add(any(place.rglob("decoded/*.parquet")))
     needs = engine.tasks.needs if engine.tasks is not None else ""
     entry = dict(engine.entry)
     engine.stop()
@@ -89,6 +96,7 @@ def run(spark: SparkSession, place: Path, way: str) -> Mapping[str, Any]:
         "jobs": jobs[:TICKS],
         "local": local,
         "needs": needs,
+        "copies": copies,
     }
 
 
@@ -107,6 +115,20 @@ def test_every_way_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -> N
     assert here["jobs"] == [2] * TICKS  # one of each stream
     assert in_tasks["jobs"] == [1] * TICKS
     assert in_tasks["needs"] == ""
+
+
+def test_plain_text_is_decoded_where_the_tick_is_computed(spark: SparkSession, tmp_path: Path) -> None:
+    """The second tick has a record that only Spark decodes: a second job, with the same rows."""
+    sql = SQL.replace(", dateFormat 'yyyy-MM-dd'", "").replace("w DECIMAL(10, 2)", "w DOUBLE")
+    in_tasks, here, apart = (run(spark, tmp_path / str(len(way)), way, sql, plain=True) for way in WAYS)
+    assert apart["totals"]["a"] == {"in": 17, "accepted": 16, "MALFORMED": 1}
+    for found in (in_tasks, here):
+        for name in ("rows", "minutes", "totals", "clocks"):
+            assert found[name] == apart[name], name
+    assert here["jobs"] == [0, 1, 0]
+    assert in_tasks["jobs"] == [1, 2, 1]
+    assert in_tasks["needs"] == ""
+    assert (in_tasks["copies"], here["copies"]) == ({False}, {False})
 
 
 class Texts:

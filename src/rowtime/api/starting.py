@@ -116,7 +116,7 @@ def _begun(pipeline: Pipeline, spark: SparkSession, start: Start) -> Engine:
     sources, stages = pipeline.sources(program, place), pipeline.stages(program, place)
     engine = Engine(spark, program, place, sources, stages, start.limits, start.ends, start.available_now)
     engine.tables = pipeline.given_tables(program)
-    engine.tasks = Tasks() if pipeline.small_ticks is SmallTicks.SPARK else None
+    engine.tasks = Tasks().over(sources.values()) if pipeline.small_ticks is SmallTicks.SPARK else None
     engine.take_over = {*(name.lower() for name in start.take_over), *program.take_over}
     engine.start()
     try:

@@ -22,12 +22,11 @@ from rowtime.audit.traced import MOST
 from rowtime.core.clock import least
 from rowtime.core.columns import ASKED_FROM, ASKED_UPTO, TRACE_ROW, TRACE_TICK
 from rowtime.core.time import BEGINNING
-from rowtime.frames.kinds import holds
+from rowtime.frames.kinds import holds, type_text
 from rowtime.frames.local import FEW, LocalFrame, is_local, joined
 from rowtime.frames.tables import put_together, with_chunks
 from rowtime.operators.contract import Delta, Operator, quoted
 from rowtime.operators.rows.collected import collected
-from rowtime.operators.rows.values import type_text
 from rowtime.state.checkpoint import folder_of
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from sqlglot.errors import SqlglotError
 
 from rowtime.core.capabilities import arrow_type
 from rowtime.frames.words import Untranslated, quoted
+from rowtime.sql.generate import quoted as spark_name
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType
@@ -118,6 +119,19 @@ def sql_type(kind: str) -> str:
     if kind not in PLAIN and not DECIMAL.fullmatch(kind):
         raise Untranslated(kind)
     return PLAIN.get(kind, kind)
+
+
+def type_text(kind: DataType) -> str:
+    """Return a Spark type as SQL text that Spark can parse, whatever the names of struct fields."""
+    from pyspark.sql.types import ArrayType, MapType, StructType  # noqa: PLC0415 - `check` does without Spark
+
+    if isinstance(kind, StructType):
+        return f"STRUCT<{', '.join(f'{spark_name(field.name)}: {type_text(field.dataType)}' for field in kind)}>"
+    if isinstance(kind, ArrayType):
+        return f"ARRAY<{type_text(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"MAP<{type_text(kind.keyType)}, {type_text(kind.valueType)}>"
+    return kind.simpleString()
 
 
 @lru_cache(maxsize=1024)

@@ -15,12 +15,11 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from rowtime.core import columns as hidden
-from rowtime.frames.kinds import holds, named
+from rowtime.frames.kinds import holds, named, type_text
 from rowtime.frames.local import LocalFrame, is_local
 from rowtime.frames.queries import Uncomputed
 from rowtime.frames.words import Untranslated
 from rowtime.operators.contract import Operator, quoted
-from rowtime.operators.rows.values import type_text
 
 _TIMES = (
     *(hidden.ROWTIME, hidden.ARRIVAL, hidden.PASSED_ROWTIME, hidden.SESSION_START, hidden.SESSION_END),

@@ -5,7 +5,7 @@ The facts that a source knows without a Spark job (file names, footers, offsets)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import itemgetter
@@ -32,6 +32,12 @@ class Taken:
     joined: Sequence[str]
     left: Sequence[str] = ()
 
+    @property
+    def rows(self) -> int | None:
+        """The greatest possible number of rows, if known; the exact one if all of them have been decoded."""
+        count: Callable[[Slice], int | None] | None = getattr(self.source, "count", None)
+        return self.part.rows if count is None else count(self.part)
+
 
 def intake_of(spark: SparkSession, taken: Taken, control: StreamClocks, *, here: bool) -> Intake:
     """Return the intake of one stream for one tick; ``here``: the driver may hold the rows itself."""
@@ -40,9 +46,10 @@ def intake_of(spark: SparkSession, taken: Taken, control: StreamClocks, *, here:
     sent = {(item.writer, item.position): item.arrival for item in part.bounds if item.arrival is not None}
     moved = any(part.end[w] > part.start.get(w, 0) for w in part.end)
     rows = _rows(spark, source, part, here=here) if moved and part.rows != 0 else None
+    count = taken.rows
     intake = Intake(
-        rows,
-        part.rows,
+        rows if count != 0 else None,
+        count,
         _peek(source, part),
         gated=source.gives_rowtime or _ends_inside(part, control) or any(at < END for _, _, at in bounds),
         raises=not source.steady or source.gives_rowtime,

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rowtime.core.columns import POSITION, WRITER
-from rowtime.frames.kinds import holds
+from rowtime.frames.kinds import holds, type_text
 from rowtime.frames.local import MOST, LocalFrame
 from rowtime.frames.queries import TooMany
 from rowtime.frames.tables import Column, put_together
 from rowtime.operators.contract.state import Segment, rows_in
-from rowtime.operators.rows.values import type_text
-from rowtime.runtime.sources.contract import Slice, Source
+from rowtime.runtime.sources.contract import Scan, Slice, Source
 from rowtime.runtime.sources.scanned import Scanned
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
 INSIDE = 2  # times the rows of a tick, the greatest number that operators may make or keep
@@ -30,13 +29,13 @@ def of_source(spark: SparkSession, source: Source, part: Slice) -> LocalFrame | 
     """Return the rows of a range: read by the source itself, if it can do that, or by Spark in one job."""
     given = getattr(source, "given", None)
     few = isinstance(source, Scanned) or (part.rows is not None and part.rows <= MOST)
-    read = given(part) if given is not None and few else None
-    if read is None:
+    own = given(part) if given is not None and few else None
+    if own is None:
         return _of_scan(spark, source, part)
-    if not all(holds(kind) for _, kind in read[0]):
+    if not all(holds(kind) for _, kind in own[0]):
         return None
-    tables = _few(read[1])
-    rows = None if tables is None else LocalFrame.of(spark, put_together(read[0], tables), read[0])
+    tables = _few(own[1])
+    rows = None if tables is None else LocalFrame.of(spark, put_together(own[0], tables), own[0])
     return _in_places(rows) if isinstance(source, Scanned) else rows
 
 
@@ -46,12 +45,12 @@ def _of_scan(spark: SparkSession, source: Source, part: Slice) -> LocalFrame | N
     few = part.rows is not None and part.rows <= MOST if taken is None else taken.taken <= BYTES
     if not few:
         return None
-    rows = read_once(spark, source, part)
-    fields = fields_of(rows)
+    scan = scan_of(spark, source, part)
+    fields = fields_of(scan)
     if not all(holds(kind) for _, kind in fields):
         return None
     try:
-        return _in_places(LocalFrame.of(spark, rows.toArrow(), fields))
+        return _in_places(LocalFrame.of(spark, read(scan), fields))
     except Exception as error:
         if _TOO_LARGE in str(error):
             raise TooMany(_TOO_LARGE) from error
@@ -63,16 +62,28 @@ def _in_places(rows: LocalFrame | None) -> LocalFrame | None:
     return rows and (rows.in_order([WRITER, POSITION]) or rows)
 
 
-def read_once(spark: SparkSession, source: Source, part: Slice) -> DataFrame:
+def scan_of(spark: SparkSession, source: Source, part: Slice) -> Scan:
     """Return the rows of a range for a job that reads all of their columns, once."""
-    read = getattr(source, "read_once", source.read)
-    rows: DataFrame = read(spark, part)
-    return rows
+    scan: Callable[[SparkSession, Slice], Scan] | None = getattr(source, "scan", None)
+    return Scan(source.read(spark, part)) if scan is None else scan(spark, part)
 
 
-def fields_of(rows: DataFrame) -> list[Column]:
+def read(scan: Scan) -> pa.Table:
+    """Return the rows of a scan; Spark decodes those that only it can decode in a job of their own."""
+    rows = scan.rows.toArrow()
+    if scan.decoding is None or scan.rest is None:
+        return rows
+    rows, rest = scan.decoding.decoded(rows)
+    if rest.num_rows > rows.num_rows:
+        return scan.by_spark.rows.toArrow()
+    return pa.concat_tables([rows, scan.rest(rest).toArrow().cast(rows.schema)]) if rest.num_rows else rows
+
+
+def fields_of(scan: Scan) -> Sequence[Column]:
     """Return the names and types of columns."""
-    return [(field.name, type_text(field.dataType)) for field in rows.schema.fields]
+    if scan.decoding is not None:
+        return scan.decoding.fields
+    return [(field.name, type_text(field.dataType)) for field in scan.rows.schema.fields]
 
 
 def of_segments(

@@ -72,5 +72,5 @@ def rows_read(taken: Taken, counts: Mapping[str, int]) -> int:
 
     The source knows only an upper limit for text that is not decoded yet; the gate counts the rows.
     """
-    count = None if taken.source.decodes else taken.part.rows
+    count = None if taken.source.decodes else taken.rows
     return counts.get("in", 0) if count is None else count

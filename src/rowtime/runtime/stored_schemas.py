@@ -11,10 +11,9 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StructField, StructType
 
-from rowtime.frames.kinds import spark_type
+from rowtime.frames.kinds import spark_type, type_text
 from rowtime.frames.local import is_local
 from rowtime.operators.rows.collected import loose
-from rowtime.operators.rows.values import type_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -17,12 +17,12 @@ from sqlglot import exp
 from rowtime.core.columns import BROKEN, TRIED
 from rowtime.core.fields import LATER, UNSTORED
 from rowtime.expr.store_assignment import always_fits, as_read, is_nested, length_of
+from rowtime.frames.kinds import type_text
 from rowtime.frames.local import is_local
 from rowtime.operators.contract import DataFrame, Delta, Link, Operator, Tick, Unary, quoted
 from rowtime.operators.gates.column_limits import Limit
 from rowtime.operators.rows.attempt import attempted
 from rowtime.operators.rows.sized_texts import holds_lengths, in_length
-from rowtime.operators.rows.values import type_text
 from rowtime.sql.generate import literal, to_rowtime, to_spark
 
 

@@ -18,6 +18,7 @@ from rowtime.core.columns import HELD_TIME, ORIGIN, POSITION, ROUTE, ROWTIME, WR
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.store_assignment import as_read, same_type
+from rowtime.frames.kinds import type_text
 from rowtime.frames.local import is_local
 from rowtime.operators.contract import (
     Control,
@@ -34,7 +35,6 @@ from rowtime.operators.contract import (
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import LARGE, Kept, Route, StateNote, rows_in
 from rowtime.operators.contract.texts import micros, passed
-from rowtime.operators.rows.values import type_text
 from rowtime.sql.generate import literal, quoted
 
 Frontier = tuple[int, str]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowtime.core.columns import AT
 from rowtime.core.errors import refuse
+from rowtime.frames.kinds import type_text
 from rowtime.frames.typed import schema_of
 from rowtime.kernels.window_functions import Count, Distinct, Extreme, Nth
 from rowtime.kernels.windowed import Answer, takes
@@ -18,7 +19,6 @@ from rowtime.operators.contract import Tick, quoted
 from rowtime.operators.contract.state import Route
 from rowtime.operators.rows.collations import has_collation
 from rowtime.operators.rows.exact_sums import average
-from rowtime.operators.rows.values import type_text
 from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rowtime.core.errors import refuse
+from rowtime.frames.kinds import type_text
 from rowtime.frames.typed import schema_of
 from rowtime.kernels.windowed import takes
 from rowtime.operators.contract import Tick
 from rowtime.operators.patterns.slots import Fold, MatchFunction, Slot
 from rowtime.operators.rows.collations import has_collation
-from rowtime.operators.rows.values import type_text
 from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from rowtime.core.columns import COLLATED_KEY, COLLATED_VALUE
 from rowtime.expr.aggregates import PLACE, placed_merges
 from rowtime.frames.extremes import grouped_by_places
+from rowtime.frames.kinds import type_text
 from rowtime.frames.local import is_local
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract import quoted
-from rowtime.operators.rows.values import type_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -11,11 +11,10 @@ import pyarrow as pa
 
 from rowtime.core.columns import POSITION, WRITER
 from rowtime.core.errors import refuse
-from rowtime.frames.kinds import holds
+from rowtime.frames.kinds import holds, type_text
 from rowtime.frames.local import LocalFrame, is_local
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.peek import Peek
-from rowtime.operators.rows.values import type_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

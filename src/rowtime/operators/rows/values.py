@@ -19,12 +19,10 @@ import pyarrow.compute as pc
 from rowtime.core.columns import POSITION, WRITER
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import quoted
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType
 
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 TIMES = ("timestamp", "timestamp_ntz", "date")
@@ -51,19 +49,6 @@ def coded(value: str, kind: str) -> str | None:
         f"a value of type {kind} has no order that could be checked",
         "Numbers, texts, times and booleans have one; cast it to one of these types.",
     )
-
-
-def type_text(kind: DataType) -> str:
-    """Return a Spark type as SQL text that Spark can parse, whatever the names of struct fields."""
-    from pyspark.sql.types import ArrayType, MapType, StructType  # noqa: PLC0415 - `check` does without Spark
-
-    if isinstance(kind, StructType):
-        return f"STRUCT<{', '.join(f'{quoted(field.name)}: {type_text(field.dataType)}' for field in kind)}>"
-    if isinstance(kind, ArrayType):
-        return f"ARRAY<{type_text(kind.elementType)}>"
-    if isinstance(kind, MapType):
-        return f"MAP<{type_text(kind.keyType)}, {type_text(kind.valueType)}>"
-    return kind.simpleString()
 
 
 def decoded(mark: Any, kind: str, within: int, descending: bool) -> str:  # noqa: FBT001 - the direction

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -18,9 +19,11 @@ from rowtime.frames.kinds import holds
 from rowtime.frames.tables import Column
 from rowtime.runtime.intake import Taken
 from rowtime.runtime.late_session import NeedsSparkError
-from rowtime.runtime.local_rows import fields_of, read_once
-from rowtime.runtime.sources.contract import Slice, Source
+from rowtime.runtime.local_rows import fields_of, scan_of
+from rowtime.runtime.sources.contract import Decoding, Scan, Slice, Source
+from rowtime.runtime.sources.files import FilesSource
 from rowtime.runtime.sources.scanned import Scanned
+from rowtime.runtime.sources.tick_copies import TickCopies
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,17 +35,28 @@ Read = Mapping[str, Sequence[pa.Table]]
 """What was read of each scanned stream."""
 
 
+class Undecoded(Exception):
+    """Rows that only Spark can decode were left to a task."""
+
+
 @dataclass(frozen=True)
-class Scan:
-    """The rows of one stream, as Spark reads them; ``most``: how many there may be, if known."""
+class StreamScan:
+    """The scan of one stream; ``most``: how many rows there may be, if known."""
 
     stream: str
-    rows: DataFrame
-    fields: Sequence[Column]
+    scan: Scan
     most: int | None
 
+    @property
+    def form(self) -> Form:
+        """The names of the columns that Spark reads, and what decodes them."""
+        return self.scan.rows.columns, self.scan.decoding
 
-def scans_of(spark: SparkSession, taken: Mapping[str, Taken]) -> list[Scan]:
+
+Form = tuple[Sequence[str], Decoding | None]
+
+
+def scans_of(spark: SparkSession, taken: Mapping[str, Taken]) -> list[StreamScan]:
     """Return the ranges of a tick that only Spark reads.
 
     Raises ``NeedsSparkError`` if one of them has a column that only Spark can hold.
@@ -56,27 +70,50 @@ def scans_of(spark: SparkSession, taken: Mapping[str, Taken]) -> list[Scan]:
 
 def reads_itself(source: Source, part: Slice) -> bool:
     """Return True if any process can read a range of the source without Spark."""
+    if isinstance(source, FilesSource) and source.copied.waiting and not part.detail["values"]:
+        return all(holds(kind) for _, kind in source.fields)
     given = getattr(source, "given", None)
     read = None if given is None else given(part)
     return read is not None and all(holds(kind) for _, kind in read[0])
 
 
-def _scan(spark: SparkSession, name: str, source: Source, part: Slice) -> Scan:
-    rows = read_once(spark, source, part)
-    fields = fields_of(rows)
-    unheld = [f"{column} {kind}" for column, kind in fields if not holds(kind)]
+def waiting(source: Source) -> TickCopies | None:
+    """Return the copies of a source's files that the process that computes is to make, if there are any."""
+    return source.copied if isinstance(source, FilesSource) and source.copied.waiting else None
+
+
+def copy_in(folder: Path, taken: Mapping[str, Taken]) -> None:
+    """Make the copies that are waiting; raises ``Undecoded`` if that cannot be done for all files."""
+    for number, of in enumerate(taken.values()):
+        copied = waiting(of.source)
+        if copied is not None and not copied.make(folder / str(number)) and of.source.decodes:
+            raise Undecoded
+
+
+def _scan(spark: SparkSession, name: str, source: Source, part: Slice) -> StreamScan:
+    scan = scan_of(spark, source, part)
+    unheld = [f"{column} {kind}" for column, kind in fields_of(scan) if not holds(kind)]
     if unheld:
         raise NeedsSparkError(f"the column {unheld[0]} of {name}")
-    return Scan(name, rows, fields, part.rows)
+    return StreamScan(name, scan, part.rows)
 
 
-def without_sources(taken: Mapping[str, Taken], scans: Sequence[Scan]) -> dict[str, Taken]:
+def by_spark(spark: SparkSession, taken: Mapping[str, Taken]) -> list[StreamScan]:
+    """Return the scans of a tick of which Spark decodes all rows."""
+    for of in taken.values():
+        copied = waiting(of.source)
+        if copied is not None:
+            copied.leave()
+    return [replace(one, scan=one.scan.by_spark) for one in scans_of(spark, taken)]
+
+
+def without_sources(taken: Mapping[str, Taken], scans: Sequence[StreamScan]) -> dict[str, Taken]:
     """Return the ranges of a tick, with what the task has in the place of the sources that Spark reads."""
 
     def scanned(of: Taken, fields: Sequence[Column]) -> Taken:
         return replace(of, source=Scanned.of(of.source, fields))
 
-    return {**taken, **{one.stream: scanned(taken[one.stream], one.fields) for one in scans}}
+    return {**taken, **{one.stream: scanned(taken[one.stream], fields_of(one.scan)) for one in scans}}
 
 
 def with_read(taken: Mapping[str, Taken], read: Read) -> dict[str, Taken]:
@@ -89,13 +126,13 @@ def with_read(taken: Mapping[str, Taken], read: Read) -> dict[str, Taken]:
     return {name: holding(of, read[name]) if name in read else of for name, of in taken.items()}
 
 
-def in_one_task(spark: SparkSession, scans: Sequence[Scan]) -> DataFrame:
+def in_one_task(spark: SparkSession, scans: Sequence[StreamScan]) -> DataFrame:
     """Return the rows of all scans in one partition, with the number of their scan.
 
     Each scan has columns of its own. A row of no scan lets the task run in any case.
     """
     parts = [
-        one.rows.toDF(*_columns(number, one)).selectExpr(f"{number} AS {_STREAM}", "*")
+        one.scan.rows.toDF(*_columns(number, one.form)).selectExpr(f"{number} AS {_STREAM}", "*")
         for number, one in enumerate(scans)
     ]
     first = spark.range(0, 1, 1, 1).selectExpr(f"-1 AS {_STREAM}")
@@ -104,23 +141,34 @@ def in_one_task(spark: SparkSession, scans: Sequence[Scan]) -> DataFrame:
     return whole.coalesce(1) if few else whole.repartition(1)
 
 
-def apart(streams: Mapping[str, Sequence[Column]], batches: Iterable[pa.RecordBatch]) -> Read:
-    """Return the rows of `in_one_task` by stream; ``streams``: the scans' names and columns, in their order."""
+def apart(streams: Mapping[str, Form], batches: Iterable[pa.RecordBatch]) -> Read:
+    """Return the rows of `in_one_task` by stream; ``streams``: the scans' forms, in their order.
+
+    Raises ``Undecoded`` for rows that only Spark can decode.
+    """
     tables: dict[str, list[pa.Table]] = {name: [] for name in streams}
     for batch in batches:
         whole = pa.Table.from_batches([batch])
-        for number, (name, fields) in enumerate(streams.items()):
+        for number, (name, (columns, _)) in enumerate(streams.items()):
             rows = whole.filter(pc.equal(whole[_STREAM], number))
             if rows.num_rows:
-                columns = [rows[f"c{number}_{nth}"] for nth in range(len(fields))]
-                tables[name].append(pa.table(columns, names=[column for column, _ in fields]))
-    return tables
+                tables[name].append(rows.select(_columns(number, streams[name])).rename_columns([*columns]))
+    return {name: _decoded(decoding, tables[name]) for name, (_, decoding) in streams.items()}
 
 
-def read_here(scans: Sequence[Scan]) -> Read:
+def _decoded(decoding: Decoding | None, tables: Sequence[pa.Table]) -> Sequence[pa.Table]:
+    if decoding is None or not tables:
+        return tables
+    rows, rest = decoding.decoded(pa.concat_tables(tables))
+    if rest.num_rows:
+        raise Undecoded
+    return [rows]
+
+
+def read_here(scans: Sequence[StreamScan]) -> Read:
     """Return the rows in this process, as a task would have them."""
-    return {one.stream: [one.rows.toArrow()] for one in scans}
+    return {one.stream: _decoded(one.scan.decoding, [one.scan.rows.toArrow()]) for one in scans}
 
 
-def _columns(number: int, scan: Scan) -> list[str]:
-    return [f"c{number}_{nth}" for nth in range(len(scan.fields))]
+def _columns(number: int, form: Form) -> list[str]:
+    return [f"c{number}_{nth}" for nth in range(len(form[0]))]

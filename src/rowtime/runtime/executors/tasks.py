@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,21 +12,31 @@ import pyarrow as pa
 
 from rowtime.core.log import LOG
 from rowtime.frames.queries import SETTINGS
-from rowtime.frames.tables import Column
 from rowtime.operators.contract import Delta
 from rowtime.operators.streams.table import tables_of
-from rowtime.runtime.executors.scans import Scan, apart, in_one_task, read_here, scans_of, without_sources
+from rowtime.runtime.executors.scans import (
+    Form,
+    StreamScan,
+    apart,
+    by_spark,
+    in_one_task,
+    read_here,
+    scans_of,
+    without_sources,
+)
 from rowtime.runtime.executors.steps import Steps
 from rowtime.runtime.executors.work import Report, Work, computed
 from rowtime.runtime.intake import Taken
 from rowtime.runtime.late_session import NeedsSparkError, describe_jobs
 from rowtime.runtime.sinks.staging import Stage
+from rowtime.runtime.sources.contract import Source
+from rowtime.runtime.sources.files import FilesSource
 from rowtime.runtime.tick import RunningTick
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Run = Callable[["SparkSession", bytes, Sequence[Scan]], bytes]
+Run = Callable[["SparkSession", bytes, Sequence[StreamScan]], bytes]
 """Computes packed work over what Spark reads for it; returns the packed report."""
 TRIES: Final = 3  # ticks in a row that a task could not compute, until no further one is sent
 
@@ -34,27 +45,25 @@ class LeftToDriver(Exception):
     """A task could not compute a tick; its files are removed, and the driver computes it."""
 
 
-def in_a_task(spark: SparkSession, packed: bytes, scans: Sequence[Scan]) -> bytes:
+def in_a_task(spark: SparkSession, packed: bytes, scans: Sequence[StreamScan]) -> bytes:
     """Compute packed work in one task, as one job; other tasks of the job read for it."""
-    streams = {one.stream: one.fields for one in scans}
+    streams = {one.stream: one.form for one in scans}
     reports = in_one_task(spark, scans).mapInArrow(partial(_task, packed, streams), "report binary")
     report: bytes = reports.toArrow()["report"][0].as_py()
     return report
 
 
-def in_process(_spark: SparkSession, packed: bytes, scans: Sequence[Scan]) -> bytes:
+def in_process(_spark: SparkSession, packed: bytes, scans: Sequence[StreamScan]) -> bytes:
     """Compute packed work in this process, as a task would."""
-    return computed(packed, read_here(scans))
+    return computed(packed, partial(read_here, scans))
 
 
-def _task(
-    packed: bytes, streams: Mapping[str, Sequence[Column]], batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def _task(packed: bytes, streams: Mapping[str, Form], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     from pyspark import TaskContext  # noqa: PLC0415 - runs on an executor
 
     context = TaskContext.get()
     SETTINGS["threads"] = context.cpus() if context is not None else 1
-    report = computed(packed, apart(streams, batches))
+    report = computed(packed, partial(apart, streams, batches))
     yield pa.record_batch([pa.array([report], pa.binary())], names=["report"])
 
 
@@ -66,6 +75,13 @@ class Tasks:
         self._failed = 0
         self._left = -1  # the tick that the driver computes
         self.needs = ""
+
+    def over(self, sources: Iterable[Source]) -> Tasks:
+        """Return these; tasks make the copies of plain text, too."""
+        for source in sources:
+            if isinstance(source, FilesSource):
+                source.copied.late = source.kind != "parquet"
+        return self
 
     def done(
         self,
@@ -89,13 +105,12 @@ class Tasks:
             return None
         types = {node.name: running.types(node) for node in steps.operators}
         portable = {name: stage.portable() for name, stage in stages.items()}
+        work = Work(tick, steps, taken, portable, types)
         try:
-            packed = Work(tick, steps, without_sources(taken, scans), portable, types).packed()
+            report = self._report(running, work, scans)
         except NeedsSparkError as needs:
             self._note(str(needs), always=True)
             return None
-        describe_jobs(running.spark, f"tick {running.number} · all operators")
-        report: Report = pickle.loads(self.run(running.spark, packed, scans))  # noqa: S301 - our own task's
         if report.outcome is None:
             self._left = running.number
             self._note(report.failed, always=report.always)
@@ -103,6 +118,13 @@ class Tasks:
         self._failed = 0
         running.take(report.outcome)
         return {name: Delta(None, clocks) for name, clocks in report.clocks.items()}, dict(report.given)
+
+    def _report(self, running: RunningTick, work: Work, scans: Sequence[StreamScan]) -> Report:
+        """Send work; if Spark has to decode some rows, send it again, with all rows decoded."""
+        packed = replace(work, taken=without_sources(work.taken, scans)).packed()
+        describe_jobs(running.spark, f"tick {running.number} · all operators")
+        report: Report = pickle.loads(self.run(running.spark, packed, scans))  # noqa: S301 - our own task's
+        return self._report(running, work, by_spark(running.spark, work.taken)) if report.undecoded else report
 
     def _note(self, why: str, *, always: bool) -> None:
         self._failed += 1

@@ -8,9 +8,11 @@ The report has none either: the rows are in files, which are durable, and which 
 from __future__ import annotations
 
 import pickle
+import tempfile
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from rowtime.core.clock import Clocks
@@ -20,7 +22,7 @@ from rowtime.operators.contract import Operator
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.runtime.begun import Begun, Outcome
-from rowtime.runtime.executors.scans import Read, with_read
+from rowtime.runtime.executors.scans import Read, Undecoded, copy_in, with_read
 from rowtime.runtime.executors.steps import Steps
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.late_session import NeedsSparkError, NoSession
@@ -56,7 +58,8 @@ class Work:
 class Report:
     """The report of a tick: its outcome, and by operator its clocks and the number of rows where that is known.
 
-    ``failed``: why there is no outcome, in words; ``always``: no tick of this plan can have one.
+    ``failed``: why there is no outcome, in words; ``always``: no tick of this plan can have one; ``undecoded``: nothing
+    has begun, because Spark has to decode some rows.
     """
 
     outcome: Outcome | None = None
@@ -64,16 +67,22 @@ class Report:
     given: Mapping[str, int] = field(default_factory=dict)
     failed: str = ""
     always: bool = False
+    undecoded: bool = False
 
 
-def computed(packed: bytes, read: Read) -> bytes:
+def computed(packed: bytes, read: Callable[[], Read]) -> bytes:
     """Do the work of a tick over what Spark has read for it, and return the report as bytes; its files are durable.
 
     An error is no error of the task: the driver repeats the tick itself, and reports or handles it.
     """
     work: Work = pickle.loads(packed)  # noqa: S301 - the driver's own
     try:
-        report = _done(replace(work, taken=with_read(work.taken, read)))
+        taken = with_read(work.taken, read())
+        with tempfile.TemporaryDirectory() as folder:
+            copy_in(Path(folder), taken)
+            report = _done(replace(work, taken=taken))
+    except Undecoded:
+        report = Report(undecoded=True)
     except NeedsSparkError as needs:
         report = Report(failed=_reason(needs), always=True)
     except Exception as error:  # noqa: BLE001 - as said above

@@ -16,7 +16,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from rowtime.core.errors import Failure, Problem
-from rowtime.operators.rows.values import type_text
+from rowtime.frames.kinds import type_text
 from rowtime.runtime.schemas.registry import Schema
 
 if TYPE_CHECKING:

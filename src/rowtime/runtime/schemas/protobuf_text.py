@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from rowtime.core.errors import refuse
+from rowtime.frames.kinds import type_text
 from rowtime.kernels.protobuf_types import Field, Form, Message, Repeats
-from rowtime.operators.rows.values import type_text
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType

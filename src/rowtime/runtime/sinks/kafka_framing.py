@@ -18,8 +18,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from rowtime.core.errors import Problem, Refused, refuse
 from rowtime.core.stores import Place
 from rowtime.expr.store_assignment import always_fits
+from rowtime.frames.kinds import type_text
 from rowtime.operators.contract import quoted
-from rowtime.operators.rows.values import type_text
 from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.plan.bind.sink_options import CHANGE
 from rowtime.plan.formats.registry import REGISTERS, RegistryOptions

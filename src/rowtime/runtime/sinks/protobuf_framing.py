@@ -14,10 +14,10 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from sqlglot import exp
 
 from rowtime.expr.store_assignment import always_fits, is_nested, type_of
+from rowtime.frames.kinds import type_text
 from rowtime.kernels.protobuf_encoding import encode
 from rowtime.kernels.protobuf_types import Field, Message, Repeats
 from rowtime.operators.contract import quoted
-from rowtime.operators.rows.values import type_text
 from rowtime.plan.bind.declared import declared
 from rowtime.runtime.schemas.fitting import converted, fits
 from rowtime.runtime.schemas.protobuf import compiled

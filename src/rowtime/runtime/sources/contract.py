@@ -8,11 +8,12 @@ in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 # Columns that a source adds to the declared ones. Types in Spark's words.
@@ -85,17 +86,52 @@ class Slice:
         return dict(self.start) == dict(self.end)
 
 
+class Decoding(Protocol):
+    """What is left to do with rows that Spark has read; any process can do it. It is pickled."""
+
+    @property
+    def fields(self) -> Sequence[tuple[str, str]]:
+        """The columns that the source gives, with their types."""
+        ...
+
+    def decoded(self, read: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Return the source's rows, and those of ``read`` that only Spark can decode."""
+        ...
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The rows of a range for a job that reads all of their columns, once.
+
+    ``decoding``: what makes the rows of the source of them. Spark decodes what it cannot: some rows by ``rest``, or all
+    by ``whole``.
+    """
+
+    rows: DataFrame
+    decoding: Decoding | None = None
+    rest: Callable[[pa.Table], DataFrame] | None = None
+    whole: Callable[[], DataFrame] | None = None
+
+    @property
+    def by_spark(self) -> Scan:
+        """The same, decoded by Spark."""
+        return self if self.whole is None else Scan(self.whole())
+
+
 class Source(Protocol):
     """One source of one stream, as the driver sees it."""
 
     in_band: bool
     """True if bounds may be among the rows (column ``__b``), so that only a job sees them."""
-    decodes: bool
-    """True if records may fail to decode (column ``__m``)."""
     gives_rowtime: bool
     """True if writers may give a rowtime of their own (column ``__t`` may be non-null)."""
     steady: bool
     """True if the arrival times of a writer never go back."""
+
+    @property
+    def decodes(self) -> bool:
+        """True if records may fail to decode (column ``__m``)."""
+        ...
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
         """Return the next range from ``start`` on, and the source's own notes (``state``) after it.

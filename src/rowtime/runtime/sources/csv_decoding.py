@@ -1,15 +1,15 @@
 """Decodes plain CSV files with Arrow, several times as fast as Spark, which reads all others.
 
-A file is plain if both read it alike: no quotes, escapes, control characters, blank lines, or blanks at the edge of a
-field; as many fields in each line as there are columns; and values that Arrow's stricter rules accept. If any part of a
-file is not plain, Spark reads the whole file. Decoded rows are in a Parquet file for the tick; its row numbers are
-those of the lines.
+A file is plain if both read it alike: no quotes, escapes, control characters in a line, blank lines, or blanks at the
+edge of a field; as many fields in each line as there are columns; and values that Arrow's stricter rules accept. If any
+part of a file is not plain, Spark reads the whole file. Decoded rows are in a Parquet file for the tick; its row
+numbers are those of the lines.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,23 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 
 from rowtime.runtime.sources.peek import MICROS
+from rowtime.runtime.sources.plain_files import BLOCK, END, KINDS, LOOK, copied
 
-BLOCK = 1 << 22  # bytes decoded at once, so that memory does not grow with the file
-_LOOK = 1 << 18  # bytes examined at once, so that intermediate results stay in the cache
 _OPTIONS = {"header", "sep", "delimiter"}
 _ENDINGS = {"", ".csv", ".tsv", ".txt"}  # other suffixes may mean compression
-# Without DECIMAL: Arrow accepts more digits than declared.
-_KINDS = {
-    "BIGINT": pa.int64(), "LONG": pa.int64(), "INT": pa.int32(), "INTEGER": pa.int32(),
-    "SMALLINT": pa.int16(), "SHORT": pa.int16(), "TINYINT": pa.int8(), "BYTE": pa.int8(),
-    "DOUBLE": pa.float64(), "FLOAT": pa.float32(), "REAL": pa.float32(),
-    "STRING": pa.string(), "BOOLEAN": pa.bool_(), "DATE": pa.date32(), "TIMESTAMP": pa.timestamp("us"),
-}  # fmt: skip
 _ZONED = re.compile(rb"\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|[+-]\d\d:\d\d)")  # a time with its time zone
-_END, _BLANK, _ZERO, _QUOTE, _ESCAPE, _X, _MARK = map(ord, '\n 0"\\xï')
+_BLANK, _ZERO, _QUOTE, _ESCAPE, _X, _MARK, _RETURN = map(ord, ' 0"\\xï\r')
 
 
 @dataclass(frozen=True)
@@ -53,7 +44,7 @@ class PlainCsv:
         given = {name.lower(): value for name, value in options.items()}
         separator = given.get("sep", given.get("delimiter", ",")).replace("\\t", "\t")
         header = given.get("header", "false").lower()
-        kinds = {name: _KINDS.get(kind.upper()) for name, kind in columns.items()}
+        kinds = {name: KINDS.get(kind.upper()) for name, kind in columns.items()}
         readable = {name: kind for name, kind in kinds.items() if kind is not None}
         if (
             set(given) - _OPTIONS
@@ -66,23 +57,13 @@ class PlainCsv:
 
     def decode(self, path: str, target: Path) -> int | None:
         """Write the rows of a file to ``target``; return their number, ``None`` if it is not plain."""
-        if Path(path).suffix.lower() not in _ENDINGS:
-            return None
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with pa.memory_map(path) as file:
-                rows = self._written(np.frombuffer(file.read_buffer(), np.uint8), target)
-        except (pa.ArrowInvalid, OSError, UnicodeDecodeError):
-            rows = None
-        if rows is None:
-            target.unlink(missing_ok=True)
-        return rows
+        return copied(path, target, _ENDINGS, self._batches_of)
 
-    def _written(self, whole: np.ndarray, target: Path) -> int | None:
+    def _batches_of(self, whole: np.ndarray) -> tuple[pa.Schema, Iterable[pa.RecordBatch]] | None:
         if not _is_plain(whole, ord(self.separator)):
             return None
-        first, second = [*whole[:_LOOK].tobytes().split(b"\n", 2), b""][:2]
-        names = first.decode().split(self.separator) if self.header else list(self.columns)
+        first, second = [*whole[:LOOK].tobytes().split(b"\n", 2), b""][:2]
+        names = first.decode().removesuffix("\r").split(self.separator) if self.header else list(self.columns)
         declared = {name.lower(): name for name in self.columns}
         wanted = {name: declared[name.lower()] for name in names if name.lower() in declared}
         if not wanted or len({name.lower() for name in names}) < len(names):
@@ -90,11 +71,7 @@ class PlainCsv:
         zoned = bool(_ZONED.search(second if self.header else first))
         kinds = {name: _zoned(self.columns[own]) if zoned else self.columns[own] for name, own in wanted.items()}
         schema = pa.schema([(own, _zoned(self.columns[own])) for own in wanted.values()])
-        with (
-            self._opened(whole, names, kinds) as batches,
-            pq.ParquetWriter(target, schema, use_dictionary=False, compression="lz4") as rows,
-        ):
-            return sum(_write(rows, batch, schema) for batch in batches)
+        return schema, (_finished(batch, schema) for batch in self._opened(whole, names, kinds))
 
     def _opened(
         self, whole: np.ndarray, names: Sequence[str], kinds: Mapping[str, pa.DataType]
@@ -118,8 +95,8 @@ def _zoned(kind: pa.DataType) -> pa.DataType:
     return MICROS if pa.types.is_timestamp(kind) else kind
 
 
-def _write(rows: pq.ParquetWriter, batch: pa.RecordBatch, schema: pa.Schema) -> int:
-    """Write decoded rows; raises if Spark spells a number differently (NaN, Infinity)."""
+def _finished(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return decoded rows; raises if Spark spells a number differently (NaN, Infinity)."""
     for column in batch.columns:
         if (
             pa.types.is_floating(column.type)
@@ -128,25 +105,25 @@ def _write(rows: pq.ParquetWriter, batch: pa.RecordBatch, schema: pa.Schema) -> 
         ):
             raise pa.ArrowInvalid("not a finite number")
     columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
-    rows.write_batch(pa.record_batch(columns, schema=schema))
-    return int(batch.num_rows)
+    return pa.record_batch(columns, schema=schema)
 
 
 def _is_plain(whole: np.ndarray, separator: int) -> bool:
     """Return True if a file has only values, separators and line ends."""
-    if not len(whole) or whole[0] == _MARK or whole[-1] == _BLANK:
+    if not len(whole) or whole[0] == _MARK or whole[-1] in (_BLANK, _RETURN):
         return False
     # Each piece begins with the byte before it, the first with a line end: pairs of bytes matter.
-    before = np.concatenate((np.array([_END], np.uint8), whole[:_LOOK]))
-    pieces = (before if not at else whole[at - 1 : at + _LOOK] for at in range(0, len(whole), _LOOK))
+    before = np.concatenate((np.array([END], np.uint8), whole[:LOOK]))
+    pieces = (before if not at else whole[at - 1 : at + LOOK] for at in range(0, len(whole), LOOK))
     return all(_is_plain_piece(piece, separator) for piece in pieces)
 
 
 def _is_plain_piece(piece: np.ndarray, separator: int) -> bool:
-    end, blank = piece == _END, piece == _BLANK
-    edge = end | (piece == separator)
+    end, blank, half = piece == END, piece == _BLANK, piece == _RETURN
+    edge = end | half | (piece == separator)
     if (((piece < _BLANK) & ~edge) | (piece == _QUOTE) | (piece == _ESCAPE)).any():
         return False
     blank_at_edge = (edge[1:] & blank[:-1]) | (blank[1:] & edge[:-1])
     hexadecimal = (piece[:-1] == _ZERO) & (piece[1:] | 32 == _X)
-    return not (blank_at_edge | hexadecimal | (end[1:] & end[:-1])).any()
+    ends_apart = (half[:-1] & ~end[1:]) | (end[:-1] & (end[1:] | half[1:]))
+    return not (blank_at_edge | hexadecimal | ends_apart).any()

@@ -2,19 +2,16 @@
 
 Files get their numbers when they are discovered, by (modification time, name) among those found together; a file that
 appears later comes after them, whatever its name or time (`numbering`). The position of a row is its file's number and
-its row number in the file. Plain CSV files are decoded when they are taken, and read like Parquet (`csv_decoding`);
-Parquet files with nanoseconds are copied (`nanoseconds`).
+its row number in the file. Plain CSV and JSON files are decoded when they are taken, and read like Parquet
+(`plain_files`); Parquet files with nanoseconds are copied (`nanoseconds`).
 """
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +29,7 @@ from rowtime.frames.kinds import named
 from rowtime.operators.contract import quoted
 from rowtime.plan.bind.sink_options import partitions_of
 from rowtime.plan.formats.files import FAILFAST, GLOB, GROWING, MODE_OF_RECORDS, OF_ROWTIME
-from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Slice
+from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Scan, Slice
 from rowtime.runtime.sources.csv_decoding import PlainCsv
 from rowtime.runtime.sources.csv_header import by_header
 from rowtime.runtime.sources.file_faults import Expected
@@ -40,12 +37,15 @@ from rowtime.runtime.sources.file_globs import Chosen, below_glob
 from rowtime.runtime.sources.file_list import NumberedFile, is_unchanged
 from rowtime.runtime.sources.file_places import COMPRESSED, as_pattern, each, footer, in_store, origin_of
 from rowtime.runtime.sources.grown_parts import GrownParts
+from rowtime.runtime.sources.json_decoding import PlainJson
 from rowtime.runtime.sources.json_numbers import JsonNumbers
 from rowtime.runtime.sources.nanoseconds import Nanoseconds
 from rowtime.runtime.sources.numbering import Numbering, noted
 from rowtime.runtime.sources.partition_values import FEW_FILES, ROWS_BITS, with_partitions
 from rowtime.runtime.sources.peek import OURS, columns, timestamps
+from rowtime.runtime.sources.plain_files import Copies, lines_in
 from rowtime.runtime.sources.statistics import unskipped
+from rowtime.runtime.sources.tick_copies import TickCopies
 from rowtime.sql.generate import literal
 
 THE_WRITER = "files"
@@ -99,12 +99,12 @@ class FilesSource:
         self._wanted = {name: of for name, of in columns if name not in split}
         if self.gives_rowtime and self.rowtime.lower() not in {name.lower() for name in self._wanted}:
             self._wanted[self.rowtime] = "TIMESTAMP"
-        self._copies: PlainCsv | Nanoseconds | None = None  # how files are copied that are read from copies
-        if isinstance(notes, Path) and kind in ("csv", "parquet") and self.copies:
-            self._copies = PlainCsv.of(self._wanted, self._options) if kind == "csv" else Nanoseconds.of(self._wanted)
-        copied = isinstance(self._copies, Nanoseconds)
+        here = isinstance(notes, Path) and self.copies
+        copies = _copies_of(kind, self._wanted, self._options, options) if here else None
+        self.copied = TickCopies(copies, Path(str(notes)).absolute() / "decoded")
+        copied = isinstance(copies, Nanoseconds)
         expected = Expected(kind, self._wanted, self.rowtime, self._options, str(self.path), self._partitions, copied)
-        self._numbers = JsonNumbers.of(self._wanted.items() if kind == "json" else (), options)
+        self._numbers = partial(JsonNumbers.of, (*self._wanted.items(),) if kind == "json" else (), options)
         given = {key.lower(): value for key, value in options.items()}
         self._fails_fast = given.get(MODE_OF_RECORDS, "").upper() == FAILFAST
         growing = given.get(GROWING, "").lower() == "true"
@@ -112,10 +112,13 @@ class FilesSource:
         self._numbering = Numbering(self.path, notes, expected, chosen, growing=growing)
         self._parts = GrownParts(notes, has_header=kind == "csv" and given.get("header", "").lower() == "true")
         self._taken: Sequence[NumberedFile] = ()
-        self.decodes = False  # until a range has text that Spark has to read
         self._parsed: list[DataFrame] = []
         self._keeps = True
-        self._decoded: dict[str, tuple[str, int]] = {}
+
+    @property
+    def decodes(self) -> bool:
+        """True if the last range has text that Spark has to read, or that nobody has read yet."""
+        return self.kind != "parquet" and not self.copied.complete
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
         """Number new files and take the next ones, within the limits, at least one."""
@@ -137,7 +140,7 @@ class FilesSource:
         """Return the range of some files that begins at a number; plain ones are decoded."""
         self.release()
         read = [(number, self._parts.of(number, file)) for number, file in enumerate(taken, first) if file.read]
-        self._decode({number: file.path for number, file in read})
+        self.copied.take({number: file.path for number, file in read})
         arrived = {self.writer: taken[-1].arrived} if taken and not self.gives_rowtime else {}
         numbered = [[number, file.path, file.arrived] for number, file in read]
         return Slice(
@@ -169,16 +172,17 @@ class FilesSource:
         """Return the rows of some files, with their positions and their file's time as arrival."""
         return with_partitions(self._numbered(spark, part), part.detail["values"], self.columns)
 
-    def read_once(self, spark: SparkSession, part: Slice) -> DataFrame:
-        """Return the same rows for a job that reads all their columns, once: they need not be kept for another one."""
+    def scan(self, spark: SparkSession, part: Slice) -> Scan:
+        """Return the same rows for one job: they need not be kept for another one."""
         self._keeps = False
         try:
-            return self.read(spark, part)
+            return Scan(self.read(spark, part))
         finally:
             self._keeps = True
 
     def _numbered(self, spark: SparkSession, part: Slice) -> DataFrame:
-        files = [(number, self._place(path), arrived) for number, path, arrived in part.detail["files"]]
+        self.copied.make()
+        files = [(number, self.copied.place(path), arrived) for number, path, arrived in part.detail["files"]]
         rows = self._scan(spark, [path for _, path, _ in files])
         if len(files) == 1:
             number, _, arrived = files[0]
@@ -194,6 +198,7 @@ class FilesSource:
 
     def column(self, part: Slice, name: str) -> Iterator[pa.Table] | None:
         """Yield one timestamp column of a range with writers and positions; ``None`` if it is no such column."""
+        self.copied.make()
         if self.decodes or name in self._partitions:
             return None
         wanted = self.rowtime if name == ROWTIME else name
@@ -201,11 +206,14 @@ class FilesSource:
             of.upper() != "TIMESTAMP" for declared, of in self.columns if declared.lower() == wanted.lower()
         ):
             return None
-        files = ((number << ROWS_BITS, self.writer, self._place(path)) for number, path, _ in part.detail["files"])
+        files = (
+            (number << ROWS_BITS, self.writer, self.copied.place(path)) for number, path, _ in part.detail["files"]
+        )
         return timestamps(files, wanted, nulls=name != ROWTIME)
 
     def rows(self, part: Slice, wanted: Mapping[str, str]) -> Iterator[pa.Table] | None:
         """Yield columns ``{name: column}`` of a range as Spark reads them; ``None`` if that is not certain."""
+        self.copied.make()
         if self.decodes or (self.kind == "parquet" and self._options):
             return None
         in_folders = {name.lower() for values in part.detail["values"].values() for name in values}
@@ -218,20 +226,27 @@ class FilesSource:
         if any(kinds[name] != INSTANT for name in complete):
             return None
         files = (
-            ((number << ROWS_BITS, self.writer, self._place(path)), arrived)
+            ((number << ROWS_BITS, self.writer, self.copied.place(path)), arrived)
             for number, path, arrived in part.detail["files"]
         )
         return columns(files, given, kinds, complete)
 
-    def given(self, part: Slice) -> tuple[list[tuple[str, str]], Iterator[pa.Table]] | None:
+    def given(self, part: Slice) -> tuple[Sequence[tuple[str, str]], Iterator[pa.Table]] | None:
         """Return the rows of `read` with the types of their columns, read by Arrow; ``None`` if `rows` gives none."""
         names = [name for name, _ in self.columns]
         ours = [*([ROWTIME] if self.gives_rowtime else []), WRITER, POSITION, ARRIVAL]
         tables = self.rows(part, {name: name for name in (*names, *ours)})
-        if tables is None:
-            return None
+        return None if tables is None else (self.fields, tables)
+
+    @property
+    def fields(self) -> Sequence[tuple[str, str]]:
+        """The columns of `given`, with their types."""
         hidden = [(ROWTIME, "timestamp"), (WRITER, "string"), (POSITION, "bigint"), (ARRIVAL, "timestamp")]
-        return [*((name, named(as_read(kind))) for name, kind in self.columns), *hidden], tables
+        return [*((name, named(as_read(kind))) for name, kind in self.columns), *hidden]
+
+    def count(self, part: Slice) -> int | None:
+        """Return the number of rows, exactly if their text is decoded."""
+        return part.rows if self.kind == "parquet" or self.decodes else self.copied.count
 
     def finished(self, at: Offsets) -> bool:
         """Return True once every present file has been taken."""
@@ -247,8 +262,7 @@ class FilesSource:
 
     def _scan(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         origin = f"{_PLACE_OF_ROW if all(map(_PLAIN.fullmatch, paths)) else _DECODED_PLACE} AS __from"
-        decoded = {place for place, _ in self._decoded.values()}
-        columnar = [path for path in paths if self.kind == "parquet" or path in decoded]
+        columnar = [path for path in paths if self.kind == "parquet" or path in self.copied.places]
         parts = [self._columnar(spark, columnar, origin)] if columnar else []
         text = [path for path in paths if path not in columnar]
         by_columns = by_header(text, self._options) if self.kind == "csv" else {(): text}
@@ -265,12 +279,12 @@ class FilesSource:
 
     def _parse(self, spark: SparkSession, names: Sequence[str], paths: Sequence[str], origin: str) -> DataFrame:
         """Read text files with columns of these names, in this order; without names, the declared ones."""
-        wanted = self._wanted
-        kinds = {name.lower(): self._numbers.kind(name, kind) for name, kind in wanted.items()}
+        wanted, numbers = self._wanted, self._numbers()
+        kinds = {name.lower(): numbers.kind(name, kind) for name, kind in wanted.items()}
         present = {name: kinds.get(name.lower(), "STRING") for name in names or wanted}
         schema = ", ".join([*_typed(present), f"{MALFORMED} STRING"])
         reader = spark.read.options(**self._options, mode="PERMISSIVE", columnNameOfCorruptRecord=MALFORMED)
-        rows = self._numbers.converted(reader.schema(schema).format(self.kind).load(list(map(as_pattern, paths))))
+        rows = numbers.converted(reader.schema(schema).format(self.kind).load(list(map(as_pattern, paths))))
         lacking = set(kinds) - {name.lower() for name in present}
         nulls = [f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in wanted.items() if name.lower() in lacking]
         # A task reads one whole file (see `runtime.session`), so the number of a row in its task is its number in the
@@ -311,38 +325,32 @@ class FilesSource:
         for rows in self._parsed:
             rows.unpersist()
         self._parsed.clear()
-        self._decoded.clear()
+        self.copied.clear()
         self._parts.clear()
-        if self._copies is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-
-    @property
-    def _folder(self) -> Path:
-        assert isinstance(self.notes, Path)
-        return self.notes.absolute() / "decoded"
-
-    def _decode(self, files: Mapping[int, str]) -> None:
-        """Copy the numbered files that are read from copies, several concurrently."""
-        if self._copies is not None and files:
-            with ThreadPoolExecutor(min(len(files), os.cpu_count() or 1)) as pool:
-                targets = [self._folder / f"{number}.parquet" for number in files]
-                decoded = zip(
-                    files.values(), targets, pool.map(self._copies.decode, files.values(), targets), strict=True
-                )
-                self._decoded = {path: (str(target), rows) for path, target, rows in decoded if rows is not None}
-        self.decodes = self.kind != "parquet" and len(self._decoded) < len(files)
-
-    def _place(self, path: str) -> str:
-        """Return the positions of the rows of a file."""
-        return self._decoded[path][0] if path in self._decoded else path
 
     def _count(self, files: Sequence[NumberedFile]) -> int | None:
-        """Return an upper limit for the number of rows: a text row has at least two bytes, unless it is compressed."""
+        """Return an upper limit for the number of rows: a row of text has a line, unless it is compressed."""
         if self.kind == "parquet":
             return _rows_in([file.path for file in files])
         if any(file.path.lower().endswith(COMPRESSED) for file in files):
             return None
-        return sum(self._decoded[f.path][1] if f.path in self._decoded else f.size // 2 + 1 for f in files)
+        counts = (self.copied.rows(file.path) for file in files)
+        return sum(self._lines(file) if n is None else n for n, file in zip(counts, files, strict=True))
+
+    def _lines(self, file: NumberedFile) -> int:
+        """Return an upper limit for the lines of a file: they have at least two bytes."""
+        return lines_in(file.path) if self.copied.waiting else file.size // 2 + 1
+
+
+def _copies_of(
+    kind: str, columns: Mapping[str, str], passed: Mapping[str, str], options: Mapping[str, str]
+) -> Copies | None:
+    """Return how files are copied; ``passed``: the options of Spark's reader, of all ``options``."""
+    if kind == "parquet":
+        return Nanoseconds.of(columns)
+    if kind == "csv":
+        return PlainCsv.of(columns, passed)
+    return None if passed else PlainJson.of(columns, options)
 
 
 def _place_at(path: str) -> tuple[Path, str]:

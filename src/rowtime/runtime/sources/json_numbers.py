@@ -25,7 +25,8 @@ from rowtime.sql.generate import literal
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_PER_MICRO: Final = {"SECOND": (1, 1_000_000), "MILLISECOND": (1, 1000), "MICROSECOND": (1, 1), "NANOSECOND": (1000, 1)}
+PER_MICRO: Final = {"SECOND": (1, 1_000_000), "MILLISECOND": (1, 1000), "MICROSECOND": (1, 1), "NANOSECOND": (1000, 1)}
+"""So many of a unit are so many µs."""
 _TEXT_ONLY: Final = ("locale", "enabledatetimeparsingfallback")
 """Options with which a text is parsed by Spark's JSON reader itself, in place of a cast."""
 _INSTANTS: Final = (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
@@ -42,7 +43,7 @@ Sql = Callable[[str], str]
 
 def in_micros(number: str, unit: str) -> str:
     """Return SQL: a whole number in a unit as µs; NULL if 64 bits do not hold them."""
-    fewer, more = _PER_MICRO[unit]
+    fewer, more = PER_MICRO[unit]
     if fewer > 1:  # DIV would round up before 1970
         return f"CAST(floor(CAST({number} AS DECIMAL(20, 0)) / {fewer}) AS BIGINT)"
     return number if more == 1 else f"try_multiply({number}, {more}L)"
@@ -176,7 +177,7 @@ class _Reader:
 
     def _instant(self, unit: str) -> Sql:
         """Return SQL of an instant: a whole number in a unit, or a text."""
-        more, fewer = _PER_MICRO[unit]
+        more, fewer = PER_MICRO[unit]
         least, greatest = -(-MIN_MICROS * more // fewer), ((MAX_MICROS + 1) * more - 1) // fewer
 
         def value(v: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,10 +21,12 @@ from rowtime.plan.formats.registry import ENVELOPES, KIND_OF, MESSAGE
 from rowtime.plan.formats.registry import PREFIX as REGISTRY
 from rowtime.runtime.brokers import Brokers, Extent, Partition, answering
 from rowtime.runtime.schemas.pinned import KEY, PinnedSchemas, known_of
-from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Slice
+from rowtime.runtime.sources.attempts import Attempts
+from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Scan, Slice
 from rowtime.runtime.sources.envelopes import check_envelope, envelope_items, without_tombstones
 from rowtime.runtime.sources.framed_rows import Declared, Reading, framed_items, ids_in, reading_of, text_behind
-from rowtime.runtime.sources.kafka_rows import RECORD, Columns, check_raw, json_items, raw_items
+from rowtime.runtime.sources.kafka_decoding import PlainRecords, records_of
+from rowtime.runtime.sources.kafka_rows import RECORD, Columns, check_raw, json_items, raw_items, values_of
 
 TOPICS: Final = ("subscribe", "subscribepattern", "assign")
 _OURS: Final = (*TOPICS, "startingoffsets", "format", "value.format", "rowtime.column", "includeheaders", MESSAGE)
@@ -76,6 +79,9 @@ class KafkaSource:
             check_raw(self._columns)
         if self._envelopes:
             check_envelope(self._columns)
+        plain = form == "json" and schemas is None
+        self._plain = PlainRecords.of(self._columns, self._declared.rowtime, self._options) if plain else None
+        self._attempts = Attempts()
         self._brokers = Brokers(self._options)
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
@@ -135,6 +141,23 @@ class KafkaSource:
         if self._raw:
             return raw_items(records, self._columns)
         return json_items(records, self._columns, self._rowtime, options=self._options)
+
+    def scan(self, spark: SparkSession, part: Slice) -> Scan:
+        """Return the same for one job; any process decodes the values if they are plain JSON."""
+        plain = self._plain
+        if plain is None or not self._attempts.worth():
+            return Scan(self.read(spark, part))
+        return Scan(
+            values_of(self._records(spark, part)),
+            plain,
+            lambda rest: json_items(records_of(spark, rest), self._columns, plain.rowtime, options=self._options),
+            partial(self._whole, spark, part),
+        )
+
+    def _whole(self, spark: SparkSession, part: Slice) -> DataFrame:
+        """Return a range of which many records are not plain."""
+        self._attempts.failed()
+        return self.read(spark, part)
 
     def finished(self, at: Offsets) -> bool:  # noqa: ARG002 - the contract's
         """Return False: a topic stays open."""

@@ -36,6 +36,9 @@ RECORD: Final = {
     "headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
 }
 
+VALUE: Final = "value"
+_WRITER: Final = "concat(__k.topic, '/', lpad(__k.partition, greatest(5, length(__k.partition)), '0'))"
+
 _ISO: Final = (
     "^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?$"
 )
@@ -157,6 +160,20 @@ def _bound_micros() -> str:
     )
 
 
+def values_of(records: DataFrame) -> DataFrame:
+    """Return the records' hidden columns, and the value that is still to be decoded, if any."""
+    wrong = "IF(__bound, __micros IS NULL, __k.value IS NULL)"
+    text = "make_valid_utf8(CAST(__k.value AS STRING))"
+    return prepared(records, texts=False).selectExpr(
+        f"CASE WHEN NOT __bound THEN __k.value END AS {VALUE}",
+        f"{_WRITER} AS {WRITER}",
+        f"__k.offset AS {POSITION}",
+        f"__k.timestamp AS {ARRIVAL}",
+        f"timestamp_micros(__micros) AS {BOUND}",
+        f"CASE WHEN {wrong} THEN coalesce({text}, 'NULL') END AS {MALFORMED}",
+    )
+
+
 def parsed(records: DataFrame, schema: Columns) -> DataFrame:
     """Return the value's object as ``__e``, and `UNDECODED` if the text is not exactly one object.
 
@@ -210,7 +227,7 @@ def items_of(
     return judged.selectExpr(
         *(f"CASE WHEN {good} THEN {places.get(f.name, f.given)} END AS {quoted(f.name)}" for f in fields),
         f"CASE WHEN {good} THEN {moment} END AS {ROWTIME}",
-        f"concat(__k.topic, '/', lpad(__k.partition, greatest(5, length(__k.partition)), '0')) AS {WRITER}",
+        f"{_WRITER} AS {WRITER}",
         f"__k.offset AS {POSITION}",
         f"__k.timestamp AS {ARRIVAL}",
         f"timestamp_micros(__micros) AS {BOUND}",
