@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import ParseException
 
 from rowtime.core.errors import refuse
-from rowtime.operators.rows.calls_apart import spark_functions
+from rowtime.frames.builtin import spark_functions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -22,8 +22,9 @@ from rowtime.audit.traced import MOST
 from rowtime.core.clock import least
 from rowtime.core.columns import ASKED_FROM, ASKED_UPTO, TRACE_ROW, TRACE_TICK
 from rowtime.core.time import BEGINNING
+from rowtime.frames.as_dataframe import FEW
 from rowtime.frames.kinds import holds, type_text
-from rowtime.frames.local import FEW, LocalFrame, is_local, joined
+from rowtime.frames.local import LocalFrame, is_local, joined
 from rowtime.frames.tables import put_together, with_chunks
 from rowtime.operators.contract import Delta, Operator, quoted
 from rowtime.operators.rows.collected import collected

@@ -7,18 +7,19 @@ an operator need not know which of the two it has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextvars import ContextVar
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import pyarrow as pa
 
+from rowtime.frames.as_dataframe import AsDataFrame, attribute
+from rowtime.frames.catalyst import kind_of, part_of, with_values
 from rowtime.frames.columns import places_in, selected
-from rowtime.frames.kinds import PLAIN, arrow_of, holds, spark_type, sql_type
-from rowtime.frames.queries import FEW_ROWS, Query, TooMany, all_of, as_columns, called
-from rowtime.frames.tables import Column, delivered, sorted_by, stacked, with_chunks
+from rowtime.frames.kinds import PLAIN, arrow_of, holds, sql_type
+from rowtime.frames.queries import FEW_ROWS, Query, Uncomputed, all_of, as_columns, called
+from rowtime.frames.tables import Column, delivered, sorted_by, stacked
 from rowtime.frames.translated import Item, group_key, item, order, parsed, scope_of, scope_of_fields, tested
 from rowtime.frames.values import Scope, Value
 from rowtime.frames.words import Untranslated
@@ -27,21 +28,13 @@ from rowtime.sql.generate import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
-
-    Rows = DataFrame  # it has the methods of one, and takes its place
-else:
-    Rows = object
 
 MOST: Final = 1_000_000  # rows that the driver holds itself (docs/design/whole-ticks.md)
-FEW: Final = 100_000  # rows that are sent to Spark as a part of its plan
 _JOINS: Final = {"inner": "INNER", "left": "LEFT", "left_semi": "SEMI", "left_anti": "ANTI"}
 _BESIDE: Final = ("inner", "left")  # joins that return the columns of both sides
 
-HANDING_OVER: Final[ContextVar[Callable[[], None]]] = ContextVar("what is done before Spark takes rows over")
 
-
-class LocalFrame(Rows):
+class LocalFrame(AsDataFrame):
     """Rows with columns ``fields``; ``session``: the Spark session for what is not computed here."""
 
     def __init__(self, session: SparkSession, fields: Sequence[Column], rows: Query | pa.Table) -> None:
@@ -66,32 +59,9 @@ class LocalFrame(Rows):
     # -- what there is ------------------------------------------------------------------
 
     @property
-    def sparkSession(self) -> SparkSession:  # noqa: N802 - Spark's name
-        """As Spark's."""
-        return self._session
-
-    @property
     def columns(self) -> list[str]:
         """The names."""
         return [name for name, _ in self.fields]
-
-    @property
-    def dtypes(self) -> list[Column]:
-        """As Spark's."""
-        return [*self.fields]
-
-    @cached_property
-    def schema(self) -> StructType:
-        """The types, as Spark has them."""
-        from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - Spark
-
-        return StructType([StructField(name, spark_type(kind)) for name, kind in self.fields])
-
-    @cached_property
-    def nothing(self) -> DataFrame:
-        """Return an empty DataFrame with these columns, in Spark."""
-        rows = pa.table([pa.array([], arrow_of(kind)) for _, kind in self.fields], names=self.columns)
-        return self._session.createDataFrame(with_chunks(rows), schema=self.schema)
 
     @cached_property
     def scope(self) -> Scope:
@@ -102,40 +72,39 @@ class LocalFrame(Rows):
         """Return True if expressions over the rows can be computed here."""
         try:
             for text in texts:
-                self.scope.value(parsed(text))
+                if not self.translates(text):
+                    kind_of(self._session, part_of(self._session, f"{text} AS `v`", self.fields)[1])
+        except (Untranslated, Uncomputed):
+            return False
+        return True
+
+    def translates(self, text: str) -> bool:
+        """Return True if an expression has a translation."""
+        try:
+            self.scope.value(parsed(text).unalias())
         except Untranslated:
             return False
         return True
 
     # -- methods of a DataFrame ---------------------------------------------------------
 
-    def selectExpr(self, *expr: Any) -> DataFrame:  # noqa: N802 - Spark's name
-        """As Spark's."""
+    def valued(self, texts: Sequence[str]) -> LocalFrame:
+        """Return a select list; Spark computes functions of a row without a translation; raises ``Untranslated``."""
         try:
-            return self._selected([*self._items(expr)])
+            return self._selected([*self._items(texts)])
         except Untranslated:
-            return self.spark().selectExpr(*expr)
+            rows, texts = with_values(self, self._session, texts)
+            return rows._selected([*rows._items(texts)])  # noqa: SLF001 - one of ours
 
-    def select(self, *columns: Any) -> DataFrame:
-        """As Spark's."""
-        if not all(isinstance(column, str) for column in columns):
-            return self.spark().select(*columns)
-        return self.selectExpr(*map(_attribute, columns))
-
-    def where(self, condition: Any) -> DataFrame:
-        """As Spark's."""
+    def _where(self, condition: str) -> LocalFrame:
         try:
-            text = tested(condition, self.scope) if isinstance(condition, str) else None
+            return self._of(behind=f" WHERE {tested(condition, self.scope)}")
         except Untranslated:
-            text = None
-        return self.spark().where(condition) if text is None else self._of(behind=f" WHERE {text}")
-
-    filter = where
-
-    def drop(self, *cols: Any) -> DataFrame:
-        """As Spark's."""
-        gone = {name.lower() for name in cols}
-        return self.selectExpr(*(quoted(name) for name in self.columns if name.lower() not in gone))
+            more = self.valued(["*", f"{condition} AS `__held`"])
+            if more.fields[-1][1] != "boolean":
+                raise
+            held = more._of(behind=f" WHERE c{len(self.fields)}")  # noqa: SLF001 - one of ours
+            return held.valued([*map(quoted, self.columns)])
 
     def toDF(self, *names: str) -> LocalFrame:  # noqa: N802 - Spark's name
         """As Spark's."""
@@ -147,14 +116,6 @@ class LocalFrame(Rows):
         union = self._united(other, lacking=allowMissingColumns) if isinstance(other, LocalFrame) else None
         return self.spark().unionByName(other, allowMissingColumns=allowMissingColumns) if union is None else union
 
-    def union(self, other: Any) -> DataFrame:
-        """As Spark's: by position."""
-        if not isinstance(other, LocalFrame) or len(other.fields) != len(self.fields):
-            return self.spark().union(other)
-        return self.unionByName(other.toDF(*self.columns))
-
-    unionAll = union  # noqa: N815 - Spark's name
-
     def distinct(self) -> DataFrame:
         """As Spark's."""
         plain = all(kind in PLAIN and kind not in ("float", "double") for _, kind in self.fields)
@@ -163,11 +124,6 @@ class LocalFrame(Rows):
     def limit(self, most: int) -> LocalFrame:
         """As Spark's."""
         return self._of(behind=f" LIMIT {most}")
-
-    def sortWithinPartitions(self, *cols: Any, **kwargs: Any) -> DataFrame:  # noqa: N802 - Spark's name
-        """As Spark's, with a single partition."""
-        rows = self.in_order(cols) if not kwargs and all(isinstance(term, str) for term in cols) else None
-        return self.spark().sortWithinPartitions(*cols, **kwargs) if rows is None else rows
 
     def in_order(self, terms: Sequence[str]) -> LocalFrame | None:
         """Return the rows sorted by some terms of ORDER BY; ``None`` if Spark has to sort them."""
@@ -182,7 +138,7 @@ class LocalFrame(Rows):
     def grouped(self, keys: Sequence[str], aggregates: Sequence[str]) -> LocalFrame | None:
         """Return groups by columns, with aggregates ``call AS name``; ``None`` if Spark has to make them."""
         try:
-            named = [group_key(item(_attribute(key), self.scope)) for key in keys]
+            named = [group_key(item(attribute(key), self.scope)) for key in keys]
             items = [*named, *(item(text, self.scope) for text in aggregates)]
             if any(entry.value.type == "float" for entry in items):  # intermediate precision affects their sums
                 return None
@@ -227,13 +183,6 @@ class LocalFrame(Rows):
         fields = [pa.field(name, array.type) for name, array in zip(self.columns, arrays, strict=True)]
         return pa.table(arrays, schema=pa.schema(fields))
 
-    def collect(self) -> list[Any]:
-        """As Spark's."""
-        from pyspark.sql import Row  # noqa: PLC0415 - Spark
-
-        kind = Row(*self.columns)
-        return [kind(*row.values()) for row in self.toArrow().to_pylist()]
-
     def count(self) -> int:
         """As Spark's."""
         return int(self._table().num_rows)
@@ -263,9 +212,8 @@ class LocalFrame(Rows):
 
     def computed(self, texts: Sequence[str]) -> LocalFrame:
         """Compute all expressions for each row, and return the same rows; raises ``Uncomputed``."""
-        more = (Item(f"__computed{n}", self.scope.value(parsed(text))) for n, text in enumerate(texts))
-        selected_frame = self._selected([*self._items(["*"]), *more])
-        return LocalFrame(self._session, self.fields, selected_frame._table().select(range(len(self.fields))))  # noqa: SLF001 - one of ours
+        computed = self.valued(["*", *(f"{text} AS `__computed{n}`" for n, text in enumerate(texts))])
+        return LocalFrame(self._session, self.fields, computed._table().select(range(len(self.fields))))  # noqa: SLF001 - one of ours
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return the values of a column; times without their zone, which is UTC."""
@@ -287,23 +235,6 @@ class LocalFrame(Rows):
     def share(self) -> None:
         """Compute the rows once, because several will read them."""
         self._shared = True
-
-    def spark(self) -> DataFrame:
-        """Return the rows as a DataFrame; many rows should rather be read by Spark, with the tick run again."""
-        if self._spark is None:
-            if self._table().num_rows > FEW:
-                raise TooMany(str(self._table().num_rows))
-            HANDING_OVER.get(lambda: None)()
-            self._spark = self._session.createDataFrame(with_chunks(self.toArrow()), schema=self.schema)
-        return self._spark
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.spark(), name)
-
-    def __getitem__(self, name: Any) -> Any:
-        return self.spark()[name]
 
     # -- implementation -----------------------------------------------------------------
 
@@ -389,8 +320,3 @@ def joined(rows: DataFrame, others: DataFrame, test: str, how: str) -> DataFrame
 
     local: DataFrame | None = rows.joined(others, test, how) if is_local(rows) and is_local(others) else None
     return rows.join(others, F.expr(test), how) if local is None else local
-
-
-def _attribute(name: str) -> str:
-    """Return a column's name in the form for ``select`` and ``groupBy``: plain, in quotes, or a struct field."""
-    return name if name == "*" or "`" in name or "." in name else quoted(name)

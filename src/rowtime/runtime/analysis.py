@@ -26,9 +26,9 @@ from rowtime.expr.aggregates import orders_rows
 from rowtime.expr.many_rows import generator, has_aggregates
 from rowtime.expr.readable import in_words, readable
 from rowtime.expr.store_assignment import may_assign
+from rowtime.frames.builtin import spark_functions
 from rowtime.frames.typed import type_of
 from rowtime.operators.contract import Operator
-from rowtime.operators.rows.calls_apart import spark_functions
 from rowtime.plan.bind.kept_months import MONTHS, MONTHS_HINT
 from rowtime.plan.bind.pump_edge import PumpEdge
 from rowtime.plan.clock_functions import fixed, trees_of

@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException
 
 from rowtime.core.errors import Failure, RowtimeError, refuse
 from rowtime.core.time import BEGINNING, wall_clock
-from rowtime.frames.local import FEW, HANDING_OVER
+from rowtime.frames.as_dataframe import FEW, HANDING_OVER
 from rowtime.frames.queries import TooMany, Uncomputed
 from rowtime.operators.contract import Delta, Operator
 from rowtime.operators.contract.intake import Intake

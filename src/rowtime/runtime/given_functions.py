@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 
 from rowtime.core.errors import refuse
-from rowtime.operators.rows.calls_apart import names_of, spark_functions
+from rowtime.frames.builtin import names_of, spark_functions
 from rowtime.runtime.late_session import LateSession
 
 if TYPE_CHECKING:

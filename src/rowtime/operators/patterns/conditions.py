@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 
 from rowtime.core.columns import TESTED
 from rowtime.core.errors import refuse
+from rowtime.frames.as_dataframe import FEW
 from rowtime.frames.kinds import arrow_of
-from rowtime.frames.local import FEW, LocalFrame
+from rowtime.frames.local import LocalFrame
 from rowtime.frames.queries import Uncomputed
 from rowtime.kernels.frames import Flags, Ints
 from rowtime.kernels.matching.rows import NOTHING, Conditions, PathCondition, Picked, Rows, Running

@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn
 
 from rowtime.core.clock import Clocks
 from rowtime.core.stores import Place
-from rowtime.frames.local import HANDING_OVER
+from rowtime.frames.as_dataframe import HANDING_OVER
 from rowtime.operators.contract import Operator
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.stream_clocks import StreamClocks

@@ -1,0 +1,215 @@
+"""Expressions without a translation, which Spark computes for the different values of their columns.
+
+The values that Spark has computed are kept for each session, so an expression over few different values costs a job in
+the first tick only. An error of Spark is not reported here: another way finds the row that fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from rowtime.frames.builtin import spark_functions
+from rowtime.frames.kinds import PLAIN, arrow_of, holds, spark_type, type_text
+from rowtime.frames.queries import Uncomputed
+from rowtime.frames.tables import Column, delivered, with_chunks
+from rowtime.frames.words import Untranslated
+from rowtime.sql.generate import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rowtime.frames.local import LocalFrame
+
+MOST_KEPT: Final = 50_000  # different values of an expression, and
+_EXPRESSIONS: Final = 200  # expressions of a session
+_BY_VALUE: Final = frozenset({*PLAIN} - {"float", "double"})  # types whose equal values are the same value
+_OTHER_ROWS: Final = (exp.AggFunc, exp.Window, exp.Explode, exp.Posexplode, exp.Inline)
+_CHANGING: Final = frozenset(
+    {
+        "rand",
+        "randn",
+        "uuid",
+        "shuffle",
+        "monotonically_increasing_id",
+        "spark_partition_id",
+        "input_file_name",
+        "random",
+    }
+)
+"""Functions that have another value for each row, or each time."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """An expression, as Spark SQL, over some columns."""
+
+    sql: str
+    columns: tuple[Column, ...]
+
+
+@dataclass
+class _Known:
+    """What Spark has said of an expression: its type, and its values for those of one column."""
+
+    kind: str
+    given: pa.Array | None = None
+    values: pa.Array | None = None
+
+
+@dataclass
+class _Session:
+    known: dict[Part, _Known] = field(default_factory=dict)
+
+
+_SESSIONS: Final[WeakKeyDictionary[Any, _Session]] = WeakKeyDictionary()
+
+
+def part_of(session: SparkSession | None, item: str, fields: Sequence[Column]) -> tuple[str, Part]:
+    """Return the name of an item ``expression AS name``, and its expression over columns.
+
+    Raises ``Untranslated`` for an expression that is no function of the row, or calls one that is not Spark's.
+    """
+    try:
+        tree = sqlglot.parse_one(item, read="spark")
+    except SqlglotError as wrong:
+        raise Untranslated(item) from wrong
+    text = item.removesuffix(f" AS {quoted(tree.alias)}").removesuffix(f" AS {tree.alias}")
+    others = {part.name.lower() for part in tree.find_all(exp.Anonymous)}
+    names = others | {part.key for part in tree.find_all(exp.Func)}
+    lower = [name.lower() for name, _ in fields]
+    used = {column.parts[0].name.lower() for column in tree.find_all(exp.Column)}.intersection(lower)
+    if text == item or tree.find(*_OTHER_ROWS) or names & _CHANGING or len(set(lower)) < len(lower) or not used:
+        raise Untranslated(item)
+    if session is None or (others and not spark_functions(session).issuperset(others)):
+        raise Untranslated(item)
+    return tree.alias, Part(text, tuple(of for of, name in zip(fields, lower, strict=True) if name in used))
+
+
+def with_values(rows: LocalFrame, session: SparkSession, items: Sequence[str]) -> tuple[LocalFrame, list[str]]:
+    """Return rows with columns that Spark has computed, and the select list over them.
+
+    Raises ``Untranslated`` if an item without a translation is no function of the row, and ``Uncomputed`` if it fails.
+    """
+    texts: list[str] = []
+    parts: list[Part] = []
+    for item in items:
+        if item == "*":
+            texts += map(quoted, rows.columns)
+        elif rows.translates(item):
+            texts.append(item)
+        else:
+            name, part = part_of(session, item, rows.fields)
+            texts.append(f"{quoted(f'__spark{len(parts)}')} AS {quoted(name)}")
+            parts.append(part)
+    if not parts:
+        raise Untranslated(str(items))
+    kinds = [kind_of(session, part) for part in parts]
+    tables = [pa.table([delivered(rows.column(n), of) for n, of in part.columns], names=_names(part)) for part in parts]
+    for n, (kind, values) in enumerate(zip(kinds, values_of(session, parts, tables), strict=True)):
+        rows = rows.with_column(f"__spark{n}", kind, values)
+    return rows, texts
+
+
+def kind_of(session: SparkSession, part: Part) -> str:
+    """Return the type of an expression; raises ``Untranslated`` if Spark refuses it, or if frames have no such type."""
+    return _known_of(session, part).kind
+
+
+def _known_of(session: SparkSession, part: Part) -> _Known:
+    expressions = _SESSIONS.setdefault(session, _Session()).known
+    if part in expressions:
+        return expressions[part]
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - Spark
+
+    empty = pa.table([pa.array([], arrow_of(kind)) for _, kind in part.columns], names=_names(part))
+    try:
+        kind = type_text(_frame(session, part, empty).selectExpr(f"{part.sql} AS v").schema["v"].dataType)
+    except PySparkException as refused:
+        raise Untranslated(part.sql) from refused
+    if not holds(kind):
+        raise Untranslated(kind)
+    while len(expressions) >= _EXPRESSIONS:
+        del expressions[next(iter(expressions))]
+    expressions[part] = _Known(kind)
+    return expressions[part]
+
+
+def values_of(session: SparkSession, parts: Sequence[Part], tables: Sequence[pa.Table]) -> list[pa.Array]:
+    """Return the values of expressions for the rows of tables of their columns, by one job; raises ``Uncomputed``."""
+    known = [_known_of(session, part) for part in parts]
+    wanted = [_wanted(of, part, table) for of, part, table in zip(known, parts, tables, strict=True)]
+    computed = _computed(session, parts, wanted)
+    return [_taken(*each) for each in zip(known, parts, tables, wanted, computed, strict=True)]
+
+
+def _is_by_value(part: Part) -> bool:
+    return len(part.columns) == 1 and part.columns[0][1] in _BY_VALUE
+
+
+def _wanted(known: _Known, part: Part, table: pa.Table) -> pa.Table:
+    """Return the rows that Spark has to compute: those with new values."""
+    if not _is_by_value(part):
+        return table
+    given = pc.unique(table.column(0))
+    if known.given is not None:
+        given = given.filter(pc.invert(pc.is_in(given, known.given)))
+    return pa.table([given], names=table.column_names)
+
+
+def _taken(known: _Known, part: Part, table: pa.Table, wanted: pa.Table, values: pa.Array) -> pa.Array:
+    """Return the values for all rows; those of new values are kept."""
+    if not _is_by_value(part):
+        return values
+    given = wanted.column(0).combine_chunks()
+    if known.given is not None and known.values is not None:
+        given, values = pa.concat_arrays([known.given, given]), pa.concat_arrays([known.values, values])
+    if len(given) <= MOST_KEPT:
+        known.given, known.values = given, values
+    return values.take(pc.index_in(table.column(0).combine_chunks(), given))
+
+
+def _computed(session: SparkSession, parts: Sequence[Part], wanted: Sequence[pa.Table]) -> list[pa.Array]:
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - Spark
+
+    kinds = [kind_of(session, part) for part in parts]
+    frames = [
+        _frame(session, part, rows.append_column("__row", pa.array(range(rows.num_rows), pa.int64()))).selectExpr(
+            "__row", f"{n} AS __part", f"{part.sql} AS v{n}"
+        )
+        for n, (part, rows) in enumerate(zip(parts, wanted, strict=True))
+        if rows.num_rows
+    ]
+    if not frames:
+        return [pa.array([], arrow_of(kind)) for kind in kinds]
+    try:
+        rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames).toArrow()
+    except PySparkException as failed:
+        raise Uncomputed(str(failed)) from failed
+    rows = rows.sort_by([("__part", "ascending"), ("__row", "ascending")])
+    of = {n: rows.filter(pc.equal(rows["__part"], n)) for n in range(len(parts))}
+    return [
+        of[n][f"v{n}"].combine_chunks().cast(arrow_of(kind)) if of[n].num_rows else pa.array([], arrow_of(kind))
+        for n, kind in enumerate(kinds)
+    ]
+
+
+def _names(part: Part) -> list[str]:
+    return [name for name, _ in part.columns]
+
+
+def _frame(session: SparkSession, part: Part, rows: pa.Table) -> DataFrame:
+    from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415 - Spark
+
+    fields = [StructField(name, spark_type(kind)) for name, kind in part.columns]
+    fields += [StructField("__row", LongType())] if "__row" in rows.column_names else []
+    return session.createDataFrame(with_chunks(rows), schema=StructType(fields))

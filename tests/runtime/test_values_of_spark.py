@@ -1,0 +1,88 @@
+"""Expressions that only Spark knows: it computes their different values, and the rows stay where they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import rowtime as rt
+from rowtime.frames.local import is_local
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SQL = """
+CREATE STREAM a (k STRING, x DOUBLE, url STRING, ev TIMESTAMP)
+  USING parquet OPTIONS (path '{source}', rowtime.column 'ev');
+CREATE STREAM minutes (m TIMESTAMP, name STRING, c BIGINT, s DOUBLE) USING parquet OPTIONS (path '{out}');
+CREATE VIEW visits AS SELECT STREAM INITCAP(k) AS name, x, CAST(REGEXP_EXTRACT(url, '/p([a-z0-9]+)', 1) AS INT) AS page
+  FROM a WHERE url RLIKE '/p' AND x > 0;
+CREATE PUMP p AS INSERT INTO minutes
+  SELECT STREAM FLOOR(v.ROWTIME TO MINUTE) AS m, name, COUNT(*) AS c, SUM(ROUND(x, 1)) AS s
+  FROM visits AS v GROUP BY FLOOR(v.ROWTIME TO MINUTE), name;
+SELECT STREAM FLOOR(v.ROWTIME TO MINUTE) AS m, page, ROUND(AVG(x), 2) AS mean, MD5(MAX(name)) AS code
+  FROM visits AS v GROUP BY FLOOR(v.ROWTIME TO MINUTE), page HAVING SQRT(COUNT(*)) > 1;
+"""
+TICKS = 4
+BEGIN = 1_704_067_200_000_000
+BAD = 2  # the tick with a row whose page is no number
+
+
+def write_files(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for tick in range(TICKS):
+        count = 40
+        times = [BEGIN + (tick * count + n) * 2_000_000 for n in range(count)]
+        urls = [f"/p{n % 3}" if n % 7 else "/other" for n in range(count)]
+        urls[5] = "/pqr" if tick == BAD else urls[5]
+        columns = {"k": [f"{'ab'[n % 2]} user" for n in range(count)], "x": [n / 8 for n in range(count)], "url": urls}
+        path = folder / f"{tick}.parquet"
+        pq.write_table(pa.table({**columns, "ev": pa.array(times, pa.timestamp("us", "UTC"))}), path)
+        os.utime(path, (1_700_000_000 + tick,) * 2)
+
+
+def run(spark: SparkSession, place: Path, sql: str = SQL, *, here: bool) -> Mapping[str, Any]:
+    """Run the first ticks, and the others by another engine, as after a stop."""
+    write_files(place / "in")
+    got: list[Any] = []
+    jobs: list[int] = []
+    local = set[bool]()
+    for most in (2, 10):
+        pipeline = rt.Pipeline(spark, home=place / "home").sql(sql.format(source=place / "in", out=place / "out"))
+        pipeline.sink("result", lambda batch: got.append((batch.tick, batch.table().to_pylist())))
+        engine = pipeline._engine(place / "check", rt.Limits(files=1), ends=True)
+        engine.tap = lambda _node, delta: local.add(is_local(delta.rows)) if delta.rows is not None else None
+        for _ in range(most):
+            engine._here = here
+            before = engine._job_times.next()
+            if engine.tick() is None:
+                break
+            jobs.append(engine._job_times.next() - before)
+        totals = dict(engine.entry["totals"])
+        engine.stop()
+    minutes = [row for path in (place / "out").glob("*.parquet") for row in pq.read_table(path).to_pylist()]
+    return {"rows": got, "minutes": sorted(minutes, key=repr), "totals": totals, "jobs": jobs, "local": local}
+
+
+def test_rows_stay_on_the_driver_and_are_those_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    driver, apart = (run(spark, tmp_path / str(here), here=here) for here in (True, False))
+    for name in ("rows", "minutes", "totals"):
+        assert driver[name] == apart[name], name
+    assert sum(gate.get("MALFORMED", 0) for gate in apart["totals"].values()) == 1, apart["totals"]
+    assert len(apart["minutes"]) == 12
+    assert driver["local"] == {True, False}  # the tick of the row that fails is Spark's
+
+
+def test_few_different_values_cost_a_job_in_the_first_tick_only(spark: SparkSession, tmp_path: Path) -> None:
+    sql = SQL[: SQL.index("CREATE VIEW")] + "SELECT STREAM INITCAP(k) AS name, x FROM a WHERE url RLIKE '/p';"
+    driver, apart = (run(spark, tmp_path / str(here), sql, here=here) for here in (True, False))
+    assert driver["rows"] == apart["rows"]
+    assert driver["local"] == {True}
+    assert driver["jobs"][0] <= 2
+    assert driver["jobs"][1] == driver["jobs"][3] == 0
+    assert min(apart["jobs"]) > 0
