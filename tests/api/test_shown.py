@@ -64,7 +64,7 @@ def test_problems_explain_waits_ledgers_and_traces_show_their_text(tmp_path: Pat
     assert shown(problems[0]) in shown(problems)
     assert "no problems" in shown(rt.check("CREATE STREAM a (v INT)"))
     assert "requires" in shown(rt.Pipeline(home=tmp_path).sql(SQL).explain())
-    assert "query.group holds 3 partial results" in shown(Waits([WAIT]))
+    assert "query.group holds 3 open groups" in shown(Waits([WAIT]))
     assert "nothing waits" in shown(Waits())
     ledger = shown(Ledger({"<b>": {"in": 12_000, "accepted": 11_999, "LATE": 1}}))
     assert ">12,000</td>" in ledger

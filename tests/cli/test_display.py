@@ -180,7 +180,7 @@ def test_the_screen_shows_clocks_ledger_outputs_and_waits() -> None:
         "clicks clock 2024-01-01 00:00:03 1,234 rows",
         "at sorted 1,234 in, 1,232 accepted, 2 refused (2 LATE)",
         "to query.result 5 rows, up to 2024-01-01 00:01:00",
-        "query.group holds 3 partial results",
+        "query.group holds 3 open groups",
     ):
         assert part in text
 

@@ -51,7 +51,7 @@ def test_standard_output_has_only_results(rowtime: Callable[..., Result], spark:
     lines = result.stderr.splitlines()
     assert any(line.startswith("tick 0  +3 rows") and line.endswith("clicks at 2024-01-01 00:01:30") for line in lines)
     assert any(line.startswith("done: 3 rows in, 1 out, 0 refused, in 1 tick") for line in lines)
-    assert any(line.startswith("still waiting: query.group holds 1 partial result") for line in lines)
+    assert any(line.startswith("still waiting: query.group holds 1 open group") for line in lines)
     assert (tmp_path / ".rowtime" / "checkpoints" / "by_minute" / "plan.json").exists()
 
 

@@ -58,7 +58,7 @@ def test_status_shows_everything_in_a_journal_entry(rowtime: Callable[..., Resul
         "ledger",
         "  clicks: 12 in, 10 accepted, 2 refused (2 OUT_OF_ORDER)",
         "held",
-        "  query.group/state: 3 rows",
+        "  query.group/state: 3",
         "waiting",
         lines[12],
         "outputs",
@@ -97,7 +97,7 @@ def test_if_an_entry_is_damaged_the_one_before_it_is_shown(
 def test_waiting_says_what_holds_and_what_to_type(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:
     checkpoint.journal.commit(0, ENTRY)
     text = rowtime("status", "checkpoint", "--waiting").stdout
-    assert text.startswith("query.group holds 3 partial results")
+    assert text.startswith("query.group holds 3 open groups")
     assert "rowtime bound clicks '<time>'" in text
     (wait,) = json.loads(rowtime("status", "checkpoint", "--waiting", "--json").stdout)
     assert (wait["operator"], wait["held"], wait["writer"]) == ("query.group", 3, "slow")
@@ -140,7 +140,7 @@ def test_panes_wait_for_the_bound_of_their_event_time(
     assert (wait["operator"], wait["bound"], wait["stream"]) == ("query", "2024-01-01 00:01:30", stream)
     assert said in wait["release"]
     text = rowtime("status", "panes", "--waiting").stdout
-    assert text.startswith("query holds 2 partial results at 2024-01-01 00:01:30: waits for ")
+    assert text.startswith("query holds 2 open groups at 2024-01-01 00:01:30: waits for ")
 
 
 def test_without_held_rows_nothing_waits(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:

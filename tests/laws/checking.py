@@ -80,9 +80,12 @@ def check_cuts(session: SparkSession, law: Law, made: Sequence[ScriptItem], *, s
     cut = sorted({*chance.sample(range(1, count + 1), min(2, count)), count})
     served = shuffled(made, count) if shuffle else made
     check(law, served, outcome(session, law, served, cut, restart=chance.random() < 0.5))
-    check(law, made, outcome(session, law, made, [count]))
+    whole = outcome(session, law, made, [count])
+    check(law, made, whole)
     if LONG:
-        check(law, made, outcome(session, law, made, range(1, count + 1)))
+        each = outcome(session, law, made, range(1, count + 1))
+        check(law, made, each)
+        same_holding(each, whole)
 
 
 def check(law: Law, made: Sequence[ScriptItem], found: Outcome) -> None:
@@ -109,6 +112,21 @@ def _came_when_they_had_to(law: Law, made: Sequence[ScriptItem], found: Outcome)
         rows = [(row.at, dict(row.values)) for row in f.rows_of(items)]
         got = [row_of(row) for at, row in found.rows if at <= tick]
         assert got == rows, f"after item {upto} of {found.ends} rows {got}, expected {rows}"
+
+
+def same_holding(one: Outcome, other: Outcome) -> None:
+    """Check that after the same items two runs with other cuts hold the same: open groups, and rows that wait."""
+    held, rows = (
+        {
+            upto: {key: many for key, many in holding.items() if many}
+            for upto, holding in zip(found.ends, found.holding, strict=True)
+        }
+        for found in (one, other)
+    )
+    common = held.keys() & rows.keys()
+    assert common, "the runs have no moment in common"
+    for upto in sorted(common):
+        assert held[upto] == rows[upto], f"held after item {upto}: {held[upto]} and {rows[upto]}"
 
 
 def row_of(row: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:

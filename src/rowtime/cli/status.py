@@ -142,7 +142,7 @@ def as_lines(status: Mapping[str, Any]) -> Iterator[str]:
     yield from _section("ledger", [*_ledger_lines(status)])
     yield from _section("late", (late["text"] for late in status["late"]))
     yield from _section("advice", status["advice"])
-    yield from _section("held", (f"{key}: {counted(rows, 'rows')}" for key, rows in status["held"].items()))
+    yield from _section("held", (f"{key}: {rows:,}" for key, rows in status["held"].items()))
     yield from _section("waiting", (wait["text"] for wait in status["waiting"]))
     yield from _section(
         "outputs", (f"{o['sink']}: {counted(o['rows'], 'rows')}, up to {o['bound']}" for o in status["outputs"])

@@ -48,7 +48,7 @@ class Wait:
     """The remedies in ``release``, one by one."""
 
     def __str__(self) -> str:
-        what = ("partial result" if CLASSES[self.kind].holds_results else "row") + ("s" if self.held != 1 else "")
+        what = ("open group" if CLASSES[self.kind].holds_results else "row") + ("s" if self.held != 1 else "")
         since = f" since {self.since}" if self.since else ""
         return (
             f"{self.operator} holds {self.held:,} {what} at {self.bound}{since}: waits for {self.who}; {self.release}"

@@ -11,6 +11,7 @@ import pyspark
 from rowtime.operators.contract import Delta
 from rowtime.plan.holders import since
 from rowtime.plan.program import Program
+from rowtime.runtime.held import held
 from rowtime.runtime.intake import Taken
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed
 from rowtime.runtime.tick import RunningTick
@@ -44,17 +45,9 @@ def entry_of(  # noqa: PLR0913 - a tick, and what it follows
         refused_files.KEY: refused_files.counted(before, running.number, entry["refused"], entry["sums"]),
         "totals": {name: dict(counts) for name, counts in totals.items()},
         "clocks": {name: dict(delta.clocks) for name, delta in deltas.items()},
-        "held": _held(running, program, entry["segments"]),
+        "held": held(running, program.operators, entry["segments"]),
         "since": since(program, before, entry["segments"], deltas, at),
     }
-
-
-def _held(running: RunningTick, program: Program, segments: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of held rows, by the keys of their segments, without tables and notes about other rows."""
-    holding = {key.rsplit("/", 1)[0] for key in segments}
-    keeping = (node for node in program.operators if node.name in holding)
-    never = {f"{node.name}/{k.name}" for node in keeping for note in node.keeps() for k in note.rows if not k.waits}
-    return {key: running.logs[key].held for key in segments if key not in never}
 
 
 def _sparks(before: Entry, tick: int) -> Sequence[Sequence[Any]]:

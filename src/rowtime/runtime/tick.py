@@ -94,11 +94,9 @@ class RunningTick:
         self.jobs: list[str] = []
         self.meter, self.given, self.now = Meter(), GivenRows(), 0
         self._intakes, self._deliver, self._adopted, self._changing = intakes, deliver, adopted, changing
-        self.local = True
-        self.here = False  # an operator has no rows but the driver's: Spark runs a job only if it is given some
+        self.local, self.here = True, False  # ``here``: Spark runs a job only if an operator is given rows of it
         self._refused: dict[str, list[tuple[str, Sequence[Segment]]]] = {}
-        self._tables: dict[str, pa.Table] = {}
-        self._written: list[str] = []
+        self._tables, self._written = dict[str, pa.Table](), list[str]()
 
     # -- services for operators ---------------------------------------------------------
 
@@ -331,7 +329,7 @@ class RunningTick:
     def read(self, key: str, segments: Sequence[Segment]) -> DataFrame:
         """Return rows of segments: from memory if the driver wrote them in this tick, or from their files."""
         if self.local:
-            local = local_rows.of_segments(self.spark, fields_of(self.schemas[key]), segments, self._table)
+            local = local_rows.of_segments(self.spark, fields_of(self.schemas[key]), segments, self.table)
             if local is not None:
                 return local
         held, files = ([s for s in segments if (s.path in self._tables) is kept] for kept in (True, False))
@@ -347,8 +345,10 @@ class RunningTick:
             parts.append(self.spark.createDataFrame(with_chunks(table), schema=schema_of(self.schemas[key])))
         return reduce(lambda one, other: one.unionByName(other), parts)
 
-    def _table(self, segment: Segment) -> pa.Table:
-        return self._tables[segment.path] if segment.path in self._tables else self.memory.get(segment)
+    def table(self, segment: Segment, names: Sequence[str] | None = None) -> pa.Table:
+        """Return the rows of a segment on the driver, with at least some columns."""
+        written = self._tables.get(segment.path)
+        return self.memory.get(segment, names) if written is None else written
 
     def entry(self) -> dict[str, Any]:
         """Return the journal entry of this tick."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rowtime.operators.contract import Operator
-from rowtime.operators.contract.state import Segment, rows_in
+from rowtime.operators.contract.state import Kept, Segment, rows_in
+from rowtime.runtime.held import counts_groups
 from rowtime.state.segments import SegmentLog
 
 if TYPE_CHECKING:
@@ -40,13 +41,16 @@ class TickSegments:
         self.log.forget(up_to)
         last = up_to if dead is None else dead
         reached = last if writer is None else last + 1
-        if self.log.lowest <= reached and (timing := self._timing):
+        kept = self._kept
+        if kept is not None and (kept.counts or counts_groups(kept, self._tick.schemas.get(self._key))):
+            return
+        if self.log.lowest <= reached and (timing := "" if kept is None else kept.timing):
             self.log.mark_dead(reached, lambda s: self._tick.memory.up_to(s, last, timing, writer))
 
     @property
-    def _timing(self) -> str:
+    def _kept(self) -> Kept | None:
         kept = (one for note in self._node.keeps() for one in note.rows if self._key == f"{self._node.name}/{one.name}")
-        return next((one.timing for one in kept), "")
+        return next(kept, None)
 
     def read(self, segments: Sequence[Segment]) -> DataFrame:
         """Return the rows of some segments, from the driver's memory if it wrote them in this tick."""

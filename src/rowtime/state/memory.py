@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from rowtime.core.threads import at_once
 from rowtime.frames.queries import FEW_ROWS
 from rowtime.operators.contract.state import Segment
 from rowtime.state.files import check_sum
+from rowtime.state.kept_groups import KeptGroups, KeptWeights
 
 MOST = 256 << 20  # bytes
 
@@ -43,6 +44,8 @@ class Memory:
         self._tables: OrderedDict[str, pa.Table] = OrderedDict()
         self._bytes = 0
         self._whole: set[str] = set()
+        self.groups: defaultdict[str, KeptGroups] = defaultdict(KeptGroups)  # by operator
+        self.weights: defaultdict[str, KeptWeights] = defaultdict(KeptWeights)  # by operator and kind
 
     def put(self, path: str, table: pa.Table) -> None:
         """Store the rows of the file at ``path``."""
@@ -61,28 +64,30 @@ class Memory:
             if segment.rows <= FEW_ROWS and segment.path in tables:
                 self.put(segment.path, tables[segment.path])
 
-    def get(self, segment: Segment) -> pa.Table:
-        """Return the rows of a segment; read them if they are not cached. Raises what `check` does."""
+    def get(self, segment: Segment, names: Sequence[str] | None = None) -> pa.Table:
+        """Return the rows of a segment; read them if they are not cached. Raises what `check` does.
+
+        ``names``: at least these columns; such a part is not cached.
+        """
         path = segment.path
         if path in self._tables:
             self._tables.move_to_end(path)
             return self._tables[path]
         self.check([segment])
-        table = read_table(self._folder / path)
-        self.put(path, table)
+        table = read_table(self._folder / path, columns=None if names is None else [*names])
+        if names is None:
+            self.put(path, table)
         return table
 
     def up_to(self, segment: Segment, last: int, timing: str, writer: str | None = None) -> int:
         """Return how many rows have a time up to ``last`` (µs), or one µs later and a writer up to ``writer``."""
         if segment.highest <= last:
             return segment.rows
-        names = [timing] if writer is None else [timing, WRITER]
-        cached = (self._tables.get(name) for name in (segment.path, _of_times(segment.path)))
-        table = next((one for one in cached if one is not None), None)
+        table = self._tables.get(_of_times(segment.path))
         if table is None:
-            self.check([segment])
-            table = read_table(self._folder / segment.path, columns=names)
-            self.put(_of_times(segment.path), table)
+            table = self.get(segment, [timing] if writer is None else [timing, WRITER])
+            if segment.path not in self._tables:
+                self.put(_of_times(segment.path), table)
         if timing not in table.column_names:  # a file of an older version
             return 0
         times = table[timing].cast(pa.int64())

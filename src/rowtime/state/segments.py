@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rowtime.core.time import END
+from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract.state import Segment
 
 FANOUT = 8  # segments of one level that are merged
@@ -29,6 +29,7 @@ class SegmentLog:
             for entry in entries
         ]
         self.dropped: list[Segment] = []
+        self.passed = BEGINNING  # the greatest time up to which segments were dropped
 
     @property
     def live(self) -> tuple[Segment, ...]:
@@ -60,6 +61,7 @@ class SegmentLog:
 
     def forget(self, up_to: int) -> None:
         """Drop the segments in which every time is at or below ``up_to``."""
+        self.passed = max(self.passed, up_to) if up_to < END else self.passed
         self._drop({s.path for s in self._live if s.highest <= up_to})
 
     def mark_dead(self, up_to: int, count: Callable[[Segment], int]) -> None:

@@ -101,7 +101,10 @@ class Kept:
 
     ``columns``: those of the files; ``sometimes``: additional ones if the types of the rows need them. ``timed_by``:
     the column of the files that has the time; ``time``, if that is one of them. ``waits``: the rows can still give or
-    release results, so that they count as held.
+    release results, so that they count as held. ``groups``: the columns that tell groups apart, if rows are parts of
+    groups, which count as held instead; ``lasting``: no time ends them; ``since``: the column with their starts, if
+    groups of the same columns are one where they overlap. ``counts``: columns whose sum counts, if a row stands for
+    several or takes one back.
     """
 
     time: str
@@ -110,6 +113,10 @@ class Kept:
     sometimes: tuple[str, ...] = ()
     timed_by: str = ""
     waits: bool = True
+    groups: tuple[str, ...] | None = None
+    lasting: bool = False
+    since: str = ""
+    counts: tuple[str, ...] = ()
 
     @property
     def timing(self) -> str:

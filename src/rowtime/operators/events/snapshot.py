@@ -64,7 +64,9 @@ class Snapshot(EventGroups):
 
     def _kept(self, name: str, *more: str) -> Kept:
         every, some = RunningSums.declared(self.aggregates)
-        return Kept(DUE, (*self.key_names, SNAPSHOT_AT, STARTING, *every, *more, DUE), name, tuple(some))
+        columns = (*self.key_names, SNAPSHOT_AT, STARTING, *every, *more, DUE)
+        counts = (WEIGHT,) if WEIGHT in more else (STARTING, ENDING)
+        return Kept(DUE, columns, name, tuple(some), counts=counts)
 
     def emits(self) -> Shape:
         """Return the select list; a snapshot has no end until the next change of its group."""

@@ -226,7 +226,8 @@ class GroupBy(RowGroups, Unary):
     @property
     def _state(self) -> Kept:
         seen = [SEEN] if self._ends.seen else []
-        return Kept(DUE, (*self._key_names(), *self.accumulators.columns, *seen, DUE))
+        keys = (*self._key_names(),)
+        return Kept(DUE, (*keys, *self.accumulators.columns, *seen, DUE), groups=keys)
 
     def _seeded(self, tick: Tick, delta: Delta) -> DataFrame:
         assert delta.rows is not None

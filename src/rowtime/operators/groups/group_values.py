@@ -159,7 +159,8 @@ class GroupByValues(RowGroups, ByValues):
 
     @property
     def _state(self) -> Kept:
-        return Kept(FIRST, (*self._key_names(), *self.accumulators.columns, LAST, FIRST))
+        keys = (*self._key_names(),)
+        return Kept(FIRST, (*keys, *self.accumulators.columns, LAST, FIRST), groups=keys, lasting=True)
 
 
 _TIMES = (f"max({LAST}) AS {LAST}", f"min({FIRST}) AS {FIRST}")

@@ -368,7 +368,8 @@ class Panes(RowGroups):
 
     @property
     def _state(self) -> Kept:
-        return Kept(PANE, (*self._key_names(), *self.accumulators.columns, PANE, FIRE))
+        keys = (*self._key_names(),)
+        return Kept(PANE, (*keys, *self.accumulators.columns, PANE, FIRE), groups=keys)
 
     @property
     def _waiting(self) -> Kept:

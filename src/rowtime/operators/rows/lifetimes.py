@@ -138,7 +138,7 @@ class WeightedLog:
     @staticmethod
     def kept(*columns: str, name: str = "state") -> Kept:
         """Return the state of that name: rows of these columns, each with its weight and the time when it is due."""
-        return Kept(DUE, (*columns, WEIGHT, DUE), name)
+        return Kept(DUE, (*columns, WEIGHT, DUE), name, counts=(WEIGHT,))
 
     def between(self, low: int, high: int) -> DataFrame | None:
         """Return kept rows that are due in (low, high]."""

@@ -201,4 +201,5 @@ class SessionGroup(RowGroups, Unary):
 
     @property
     def _state(self) -> Kept:
-        return Kept(DUE, (*self._chains.keys, *self.accumulators.columns, FIRST, LAST, DUE))
+        keys = self._chains.keys
+        return Kept(DUE, (*keys, *self.accumulators.columns, FIRST, LAST, DUE), groups=keys, since=FIRST)

@@ -238,7 +238,7 @@ def _lane(  # noqa: PLR0913 - its state, and the request
         "marks": _marks(refusals, name, last.tick, window) if reasons else [],
         "bars": _bars(entry, name, window),
         "held": last.held.get(name, 0),
-        "holds": "partial results" if operator.answers.holds_results else "rows",
+        "holds": "open groups" if operator.answers.holds_results else "rows",
         "writers": _writers(clocks, window) if name in plan.formats else None,
     }
 

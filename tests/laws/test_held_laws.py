@@ -1,0 +1,91 @@
+"""What is held after an item (open groups, sessions and panes; rows that wait) is the same in every cut."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rowtime.runtime import held
+from rowtime.runtime.engine import Engine
+from rowtime.runtime.session import derive
+from rowtime.testing.runner import play
+from tests.laws.checking import outcome, same_holding
+from tests.laws.deeper_pipelines import DEEPER
+from tests.laws.fault_rows import EXAMPLE, bound, item
+from tests.laws.lifetime_pipelines import LIFETIMES, LifetimeLaw
+from tests.laws.panes_pipelines import PANES
+from tests.laws.pipelines import LAWS, Law
+from tests.laws.session_pipelines import SESSIONS
+from tests.laws.sorted_pipelines import SORTED
+from tests.laws.speculation_pipelines import SPECULATION
+from tests.laws.test_lifetime_laws import ENDED
+from tests.laws.window_pipelines import WINDOWS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.sampled(8)
+
+CUTS = ([3, 6, 9, 11, 12, 14], [5, 8, 13, 14])
+QUICK = ("group by with partial results", "group by ceil that keeps rows", "sessions with partial results",
+         "groups of hopping windows", "panes of complete fires", "staggered windows")  # fmt: skip
+GROUPING = [
+    pytest.param(law, id=law.name, marks=() if law.name in QUICK else pytest.mark.slow)
+    for law in (*LAWS, *WINDOWS, *SESSIONS, *SORTED, *PANES, *DEEPER)
+]
+LAW = {law.name: law for law in (*LAWS, *SESSIONS)}
+
+
+@pytest.mark.parametrize("law", GROUPING)
+def test_what_is_held_after_an_item_does_not_depend_on_the_cut(spark: SparkSession, law: Law) -> None:
+    session = derive(spark)
+    each = outcome(session, law, EXAMPLE, range(1, len(EXAMPLE) + 1))
+    for cut in CUTS:
+        same_holding(each, outcome(session, law, EXAMPLE, cut, restart=cut is CUTS[1]))
+
+
+OF_EVENTS = ("snapshots", "edges under generated bounds")
+EVENTS = [
+    pytest.param(
+        law, id=law.name, marks=() if law.name in ("snapshots", "edges under generated bounds") else pytest.mark.slow
+    )
+    for law in (*LIFETIMES, *SPECULATION)
+]
+
+
+@pytest.mark.parametrize("law", EVENTS)
+def test_how_many_events_are_held_does_not_depend_on_the_cut(spark: SparkSession, law: LifetimeLaw) -> None:
+    session, count = derive(spark), len(ENDED)
+    each = play(session, law.transcript(ENDED), range(1, count + 1))
+    same_holding(each, play(session, law.transcript(ENDED), [5, 9, 12, 16, 19, count], restart=True))
+
+
+# Two groups in five ticks, then one in two.
+MINE = [item(1, "a", "x", 1), item(2, "a", "x", 2), item(3, "a", "x", 2, v=2), item(4, "a", "x", 3),
+        item(5, "a", "x", 3, v=2), bound(6, "a", "x", 4), item(7, "a", "x", 5), item(8, "a", "x", 5),
+        bound(9, "a", "x", 8)]  # fmt: skip
+
+
+@pytest.mark.usefixtures("both_ways")
+@pytest.mark.parametrize("local", [True, False], ids=["on the driver", "by Spark"])
+def test_a_group_counts_once_however_many_ticks_had_its_rows(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, local: bool
+) -> None:
+    running = Engine._running
+
+    def chosen(engine: Engine, *given: object) -> object:
+        tick = running(engine, *given)  # type: ignore[arg-type]
+        tick.local = local
+        return tick
+
+    monkeypatch.setattr(Engine, "_running", chosen)
+    found = outcome(derive(spark), LAW["group by with partial results"], MINE, range(1, 10), restart=not local)
+    assert [sum(holding.values()) for holding in found.holding] == [1, 1, 2, 2, 2, 0, 1, 1, 0]
+
+
+def test_the_law_catches_parts_that_are_counted(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    law, session = LAW["group by with partial results"], derive(spark)
+    monkeypatch.setattr(held, "counts_groups", lambda *_: False)
+    with pytest.raises(AssertionError, match="held after item"):
+        same_holding(outcome(session, law, MINE, range(1, 10)), outcome(session, law, MINE, [5, 9]))
