@@ -72,7 +72,17 @@ def _conditions(kinds: dict[str, str], names: dict[str, str], values: Ints, rows
             of_paths[mine] = PathCondition(
                 (), (len(aggregates) - 1,), _values(aggregates[-1], lambda v: len(v) <= 3 and v[0] <= v[-1])
             )
-    return Conditions(of_rows, of_paths, aggregates)
+    tested = {n: replace(one, test=_computed(one.test)) for n, one in of_paths.items()}
+    return Conditions(of_rows, tested, aggregates)
+
+
+def _computed(test: Any) -> Any:
+    """A test that can be computed for every row."""
+
+    def all_of(rows: Ints, picked: Any, sums: Any) -> tuple[Any, Ints]:
+        return test(rows, picked, sums), np.zeros(len(rows), np.int64)
+
+    return all_of
 
 
 def running_of(function: Function, values: Ints, variable: int) -> Running:
@@ -146,7 +156,7 @@ def _check(case: dict[str, Any]) -> None:
     in_turn = replace(clause, in_turn=True)
     again = matches(in_turn, rows, _conditions(kinds, names, np.array(values, np.int64), rows), rows.begins)
     for part in fields(found):  # nothing fails, so there is no difference
-        assert getattr(again, part.name).tolist() == getattr(found, part.name).tolist()
+        assert np.asarray(getattr(again, part.name)).tolist() == np.asarray(getattr(found, part.name)).tolist()
     for n, (low, high) in enumerate(zip(begins, begins[1:], strict=False)):
         _compare(case, found, n, (low, high, rows, values, ahead, list(names), machine, kinds))
 
@@ -231,7 +241,7 @@ def test_a_condition_that_fails_for_a_skipped_start_does_not_hold_rows(pattern: 
     def test(_: Ints, picked: Any, __: Any) -> Any:
         if 1 in picked[0]:
             raise ZeroDivisionError
-        return np.ones(len(picked[0]), np.bool_)
+        return np.ones(len(picked[0]), np.bool_), np.zeros(len(picked[0]), np.int64)
 
     parsed = parse(pattern)
     condition = PathCondition((Picked(frozenset({0}), last=True),), (), test)

@@ -111,8 +111,9 @@ def test_a_condition_is_evaluated_only_for_rows_that_are_reached(spark: SparkSes
     rows = _rows(("a", 1, ""), ("a", 0, ""), ("a", 0, ""))
     assert _given(spark, tmp_path, rows + SELECT.format(clauses)) == [{"k": "a", "n": 2}]
     rows = _rows(("a", 1, ""), ("a", 1, ""), ("a", 0, ""))
+    assert _given(spark, tmp_path / "given up", rows + SELECT.format(clauses)) == [{"k": "a", "n": 2}]
     with pytest.raises(rt.Failure, match=r"in DEFINE cannot be computed: .*DIVIDE_BY_ZERO") as failed:
-        _given(spark, tmp_path / "other", rows + SELECT.format(clauses))
+        _given(spark, tmp_path / "other", rows + SELECT.format(clauses) + " ON ERROR STOP")
     assert failed.value.problems[0].code == "R179"
     assert "NULLIF" in failed.value.problems[0].hint
     whole = clauses.replace("(A.v - B.v)", "NULLIF(A.v - B.v, 0)")

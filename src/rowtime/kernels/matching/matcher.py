@@ -6,6 +6,7 @@ skips are dropped. Undecided starts are tried again when more is known.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -14,7 +15,7 @@ import numpy as np
 from rowtime.core.time import END
 from rowtime.kernels.frames import Flags, Ints, ranges
 from rowtime.kernels.matching.automaton import Automaton
-from rowtime.kernels.matching.paths import EXCEEDED, MATCHED, NONE, Outcome, Paths
+from rowtime.kernels.matching.paths import EXCEEDED, FAILED, MATCHED, NONE, Outcome, Paths
 from rowtime.kernels.matching.rows import Conditions, Rows
 
 AT_ONCE: Final = 4_096
@@ -57,7 +58,8 @@ class Matches:
     ``states``: those of the rows of all matches, one match after the other, from ``offset``. ``next``: for each
     partition the first row that is not decided as a start. ``least`` (µs): for each partition, no present row that is
     emitted for a later start is below it; END if there is none. ``until`` (µs): the bound that decides its first start
-    without a further row; END for none.
+    without a further row; END for none. ``failed``: the starts that are given up because a condition cannot be
+    computed, the row where this is so, and the number of the reason.
     """
 
     starts: Ints
@@ -66,6 +68,7 @@ class Matches:
     next: Ints
     least: Ints
     until: Ints
+    failed: tuple[Ints, Ints, Ints]
 
 
 def matches(clause: Clause, rows: Rows, conditions: Conditions, begin: Ints) -> Matches:
@@ -81,6 +84,7 @@ class _Search:
     begin: Ints
     parts: list[tuple[Ints, Ints, Ints]] = field(default_factory=list)
     """For the matches of each round: starts, lengths and states."""
+    failed: list[tuple[Ints, Ints, Ints]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.paths = Paths(self.clause.machine, self.rows, self.conditions, self.clause.within)
@@ -95,9 +99,7 @@ class _Search:
             outcome = self.paths.run(self._launched(todo))
             self._walk(todo, outcome)
             todo = todo[~self.stands[todo] & (self.next[todo] < self.rows.ends[todo])]
-        starts, lengths, states = (
-            np.concatenate(column) if column else np.zeros(0, np.int64) for column in self._columns()
-        )
+        starts, lengths, states = _columns(self.parts)
         order = np.argsort(starts, kind="stable")
         offset = np.concatenate(([0], np.cumsum(lengths)))
         places = ranges(offset[order], lengths[order])
@@ -105,10 +107,8 @@ class _Search:
         until = np.full(len(self.begin), END)
         if self.clause.within is not None:
             until[self.stands] = self.rows.times[self.next[self.stands]] + self.clause.within
-        return Matches(starts[order], states[places], sorted_offset, self.next, self._least(), until)
-
-    def _columns(self) -> list[list[Ints]]:
-        return [list(column) for column in zip(*self.parts, strict=True)] or [[], [], []]
+        failed = _columns(self.failed)
+        return Matches(starts[order], states[places], sorted_offset, self.next, self._least(), until, failed)
 
     def _launched(self, todo: Ints) -> Ints:
         """Return the next possible starts of some partitions; a partition without one is done."""
@@ -133,7 +133,7 @@ class _Search:
         if not count:
             return
         then, waits = self._then(outcome)
-        decided = ((outcome.what == NONE) | (outcome.what == MATCHED)) & ~waits
+        decided = np.isin(outcome.what, (NONE, MATCHED, FAILED)) & ~waits
         reached = self.reached[self.rows.partition[starts]]
         jump = np.where(decided & (then < reached), np.searchsorted(starts, then), count)
         inside = jump < count
@@ -149,6 +149,8 @@ class _Search:
             raise TooManyPaths(int(starts[exceeded].min()))
         self.next[todo] = np.where(decided[last], np.maximum(then[last], self.reached[todo]), starts[last])
         self.stands[todo] = ~decided[last]
+        given_up = turn[outcome.what[turn] == FAILED]
+        self.failed.append((starts[given_up], *(of[given_up] for of in outcome.broken)))
         used = turn[decided[turn] & (outcome.what[turn] == MATCHED)]
         lengths = outcome.length[used]
         self.parts.append((starts[used], lengths, outcome.states[ranges(outcome.offset[used], lengths)]))
@@ -203,6 +205,11 @@ class _Search:
         counts = np.searchsorted(self.viable, self.rows.ends[stands]) - low
         outcome = self.paths.run(np.asarray(self.viable[ranges(low, counts)]))
         np.minimum.at(least, self.rows.partition[outcome.starts], outcome.least)
+
+
+def _columns(parts: Sequence[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
+    one, two, three = (np.concatenate([np.zeros(0, np.int64), *(part[n] for part in parts)]) for n in range(3))
+    return one, two, three
 
 
 def _visited(jump: Ints, first: Ints) -> Flags:

@@ -24,16 +24,17 @@ from rowtime.kernels.window_functions import Table
 MOST_PATHS: Final = 1_000
 """Of one start, after any of its rows."""
 
-NONE, MATCHED, OPEN, EXCEEDED = range(4)
+NONE, MATCHED, OPEN, EXCEEDED, FAILED = range(5)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of each start: ``what`` (`NONE`, `MATCHED`, `OPEN`, `EXCEEDED`), and its match, or the best so far.
+    """The outcome of each start: ``what`` (`NONE`, `MATCHED`, …), and its match, or the best so far.
 
     ``length``: the rows of this match; -1 for none. ``least`` (µs): no present row with which its match may end is
     below it; END if there is none. ``states``: those of the rows of all matches, one match after the other, from
-    ``offset``.
+    ``offset``. ``broken``: of one that has `FAILED`, the row where a condition could not be computed, and the number of
+    the reason.
     """
 
     starts: Ints
@@ -42,6 +43,7 @@ class Outcome:
     least: Ints
     states: Ints
     offset: Ints
+    broken: tuple[Ints, Ints]
 
 
 class Paths:
@@ -75,6 +77,8 @@ class Paths:
             for state in follows.states:
                 mask = self.conditions.of_rows.get(int(machine.variable[state]))
                 mine |= True if mask is None else mask[at]
+                if (broken := self.conditions.broken.get(int(machine.variable[state]))) is not None:
+                    mine |= broken[at] > 0
             fits[at] = mine
         return fits | (np.arange(len(fits)) >= rows.known[rows.partition])
 
@@ -96,6 +100,7 @@ class _Run:
         self.length = np.full(count, -1)
         self.node = np.full(count, NOTHING)
         self.least = np.full(count, END)
+        self.broken_at, self.reason = np.full(count, NOTHING), np.zeros(count, np.int64)
         self.parents: list[Ints] = []
         self.taken: list[Ints] = []
         self.nodes = 0
@@ -121,11 +126,12 @@ class _Run:
             step += 1
         matched = self.length >= 0
         self.what[(self.what == NONE) & matched] = MATCHED
+        self.what[(self.what == NONE) & (self.reason > 0)] = FAILED
         ends = self.rows.times[self.starts + np.maximum(self.length - 1, 0)]
         self.least = np.where(matched, np.minimum(self.least, ends), self.least)
         self.least[self.what == EXCEEDED] = self.rows.times[self.starts[self.what == EXCEEDED]]
         states, offset = self._states()
-        return Outcome(self.starts, self.what, self.length, self.least, states, offset)
+        return Outcome(self.starts, self.what, self.length, self.least, states, offset, (self.broken_at, self.reason))
 
     # -- where paths stop ---------------------------------------------------------------------
 
@@ -155,7 +161,7 @@ class _Run:
         """End at the end of the partition: the most preferred of these paths is the match of its start."""
         mine = self.start[paths]
         first = np.concatenate(([True], mine[1:] != mine[:-1])) if len(mine) else np.zeros(0, np.bool_)
-        self.length[mine[first]] = step
+        self.length[mine[first]], self.reason[mine[first]] = step, 0
         self.node[mine[first]] = self.last[paths[first]]
 
     def _open(self, paths: Flags, least: Ints) -> None:
@@ -178,18 +184,22 @@ class _Run:
         steps = np.arange(len(path)) - np.repeat(np.cumsum(counts) - counts, counts)
         state = self.of.following[begins[path] + steps]
         variable, row = self.machine.variable[state], self.starts[self.start[path]] + step
-        fits = np.ones(len(path), np.bool_)
+        fits, broken = np.ones(len(path), np.bool_), np.zeros(len(path), np.int64)
         for number, mask in self.of.conditions.of_rows.items():
             mine = variable == number
             fits[mine] = mask[row[mine]]
-        path, state, variable, row = path[fits], state[fits], variable[fits], row[fits]
+        for number, reasons in self.of.conditions.broken.items():
+            mine = variable == number
+            broken[mine] = reasons[row[mine]]
+        fits |= broken > 0
+        path, state, variable, row, broken = path[fits], state[fits], variable[fits], row[fits], broken[fits]
         picks = self._picks(self.picks[:, path], variable, row)
         sums = [self._summed(n, path, variable, row) for n in range(len(self.sums))]
-        fits = self._tested(variable, row, picks, sums)
+        fits, broken = self._tested(variable, row, picks, sums, broken)
         if not fits.all():
-            path, state, picks = path[fits], state[fits], picks[:, fits]
+            path, state, picks, broken = path[fits], state[fits], picks[:, fits], broken[fits]
             sums = [chosen(table, np.flatnonzero(fits)) for table in sums]
-        self._settle(path, state, picks, sums, step)
+        self._settle(path, state, picks, sums, broken)
 
     def _picks(self, before: Ints, variable: Ints, row: Ints) -> Ints:
         """Return the rows that paths have picked, with this one."""
@@ -215,37 +225,47 @@ class _Run:
         place[mine] = len(path) + np.arange(len(mine))
         return {name: pa.concat_arrays([before[name], added[name]]).take(pa.array(place)) for name in before}
 
-    def _tested(self, variable: Ints, row: Ints, picks: Ints, sums: Sequence[Table]) -> Flags:
-        fits = np.ones(len(variable), np.bool_)
+    def _tested(
+        self, variable: Ints, row: Ints, picks: Ints, sums: Sequence[Table], broken: Ints
+    ) -> tuple[Flags, Ints]:
+        """Return which paths go on or are broken, and the reasons of the latter; some are known to be."""
+        fits, broken = np.ones(len(variable), np.bool_), broken.copy()
         for number, condition in self.of.conditions.of_paths.items():
-            mine = np.flatnonzero(variable == number)
+            mine = np.flatnonzero((variable == number) & (broken == 0))
             if len(mine):
                 rows = [picks[self.of.picked.index(pick)][mine] for pick in condition.picked]
-                fits[mine] = condition.test(row[mine], rows, [chosen(sums[pick], mine) for pick in condition.running])
-        return fits
+                tables = [chosen(sums[pick], mine) for pick in condition.running]
+                fits[mine], broken[mine] = condition.test(row[mine], rows, tables)
+        return fits | (broken > 0), broken
 
-    def _settle(self, path: Ints, state: Ints, picks: Ints, sums: Sequence[Table], step: int) -> None:
-        """Keep the paths that may still be preferred, and record those that have reached an end."""
-        start = self.start[path]
+    def _settle(self, path: Ints, state: Ints, picks: Ints, sums: Sequence[Table], broken: Ints) -> None:
+        """Keep the paths that may still be preferred, and record those that have reached an end.
+
+        A path whose condition cannot be computed ends there too: a less preferred one can never become the match.
+        """
+        step, start = len(self.parents), self.start[path]
         keep = np.ones(len(start), np.bool_) if sums else _different(start, state, picks)
-        ends = self.machine.ends[state]
+        ends = self.machine.ends[state] | (broken > 0)
         if ends.any():  # after the first end of a start nothing counts
             reached = np.flatnonzero(ends)
             first = reached[np.concatenate(([True], start[reached][1:] != start[reached][:-1]))]
             last = np.full(len(self.starts), len(state))
             last[start[first]] = first
             keep &= np.arange(len(state)) <= last[start]
-        path, state, start, picks = path[keep], state[keep], start[keep], picks[:, keep]
+        path, state, start, picks, broken = path[keep], state[keep], start[keep], picks[:, keep], broken[keep]
         node = self.nodes + np.arange(len(state))
         self.parents.append(self.last[path])
         self.taken.append(state)
         self.nodes += len(state)
-        ends = self.machine.ends[state]
-        self.length[start[ends]], self.node[start[ends]] = step + 1, node[ends]
+        fails = broken > 0
+        ends = self.machine.ends[state] & ~fails
+        self.length[start[ends]], self.node[start[ends]], self.reason[start[ends]] = step + 1, node[ends], 0
+        self.length[start[fails]], self.reason[start[fails]] = -1, broken[fails]
+        self.broken_at[start[fails]] = self.starts[start[fails]] + step
         self.start, self.state, self.last, self.picks = start, state, node, picks
         self.sums = [chosen(table, np.flatnonzero(keep)) for table in sums]
         goes = (self.of.begins[state + 1] > self.of.begins[state]) | (self.machine.ends_last[state] & ~ends)
-        self._bounded(goes)
+        self._bounded(goes & ~fails)
 
     def _bounded(self, goes: Flags) -> None:
         """Give up the starts that have too many paths."""

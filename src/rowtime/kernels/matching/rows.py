@@ -74,8 +74,11 @@ class Running(Protocol):
         ...
 
 
-Test = Callable[[Ints, Sequence[Ints], Sequence[Table]], Flags]
-"""Tests which of some rows satisfy a condition: from the rows, their paths' picked rows and aggregates."""
+Test = Callable[[Ints, Sequence[Ints], Sequence[Table]], tuple[Flags, Ints]]
+"""Tests which of some rows satisfy a condition, from the rows, their paths' picked rows and aggregates.
+
+The second answer is 0, or for a row whose condition cannot be computed the number of the reason, from 1 on.
+"""
 
 
 @dataclass(frozen=True)
@@ -91,10 +94,12 @@ class PathCondition:
 class Conditions:
     """The conditions of variables, by number; a variable without one accepts every row.
 
-    ``of_rows``: for each row, if the row alone decides. ``of_paths``: conditions to evaluate path by path. ``running``:
-    the aggregates that these need.
+    ``of_rows``: for each row, if the row alone decides; ``broken``: the number of the reason why that cannot be
+    computed, if it is so for a row. ``of_paths``: conditions to evaluate path by path. ``running``: the aggregates that
+    these need.
     """
 
     of_rows: Mapping[int, Flags] = field(default_factory=dict)
     of_paths: Mapping[int, PathCondition] = field(default_factory=dict)
     running: Sequence[Running] = ()
+    broken: Mapping[int, Ints] = field(default_factory=dict)

@@ -9,12 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.kernels.exact import Overflow
 from rowtime.kernels.frames import Flags, Frames, Ints
 from rowtime.kernels.identity import numbered
 from rowtime.kernels.lists import Listed, listed
 from rowtime.kernels.matching.rows import NOTHING, Running
 from rowtime.kernels.window_functions import Distinct, Function, Table
 
+BEYOND = "beyond"
+"""The name of a part: whether a sum has been beyond its type, so that its value is unknown."""
 _LONG_AGO = np.iinfo(np.int64).min // 2
 """A rowtime (µs) before every other one."""
 
@@ -30,7 +33,7 @@ def running(function: Function, argument: pa.Array, times: Ints, variables: froz
 
 @dataclass(frozen=True)
 class Folded:
-    """A function whose parts do not grow with the number of rows."""
+    """A function whose parts do not grow with the number of rows; `BEYOND`: a sum has been beyond its type."""
 
     function: Function
     argument: pa.Array
@@ -45,7 +48,8 @@ class Folded:
     def begin(self, count: int) -> Table:
         """Return the parts for no rows: those of a NULL long ago."""
         nothing = self.function.seeds(pa.nulls(1, self.argument.type), np.array([_LONG_AGO]))
-        return {name: part.take(pa.array(np.zeros(count, np.int64))) for name, part in nothing.items()}
+        parts = {name: part.take(pa.array(np.zeros(count, np.int64))) for name, part in nothing.items()}
+        return {**parts, BEYOND: pa.array(np.zeros(count, np.bool_))}
 
     def take(self, parts: Table, rows: Ints) -> Table:
         """Return the parts with one more row each."""
@@ -56,12 +60,22 @@ class Folded:
             for name, mine in self.parts.items()
         }
         lows = np.arange(count) * 2
-        sums = self.function.fold(both, Frames(lows, lows + 2))
-        return {name: whole_array(sums[name]).cast(part.type) for name, part in self.parts.items()}
+        try:
+            sums = self.function.fold(both, Frames(lows, lows + 2))
+        except Overflow as wrong:
+            return self.take(self._without(parts, wrong.beyond), rows)
+        values = {name: whole_array(sums[name]).cast(part.type) for name, part in self.parts.items()}
+        return {**values, BEYOND: parts[BEYOND]}
 
     def value(self, parts: Table) -> Table:
         """Return the value of each path."""
-        return self.function.value(parts)
+        return self.function.value({name: part for name, part in parts.items() if name != BEYOND})
+
+    def _without(self, parts: Table, beyond: Flags) -> Table:
+        """Return the parts with none in place of some, which are beyond their type from now on."""
+        none, which = self.begin(len(beyond)), pa.array(beyond)
+        values = {name: pc.if_else(which, none[name], parts[name]) for name in self.parts}
+        return {**values, BEYOND: pc.or_(parts[BEYOND], which)}
 
 
 @dataclass(frozen=True)

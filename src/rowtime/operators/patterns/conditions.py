@@ -7,7 +7,7 @@ each step, for all paths at a row of that variable.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -15,23 +15,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rowtime.core.columns import TESTED
-from rowtime.core.errors import refuse
+from rowtime.core.columns import BROKEN, TESTED
+from rowtime.core.errors import RowtimeError, refuse
 from rowtime.frames.as_dataframe import FEW
 from rowtime.frames.kinds import arrow_of
 from rowtime.frames.local import LocalFrame
 from rowtime.frames.queries import Uncomputed
+from rowtime.kernels.exact import Overflow
 from rowtime.kernels.frames import Flags, Ints
 from rowtime.kernels.matching.rows import NOTHING, Conditions, PathCondition, Picked, Rows, Running
-from rowtime.kernels.matching.running import running, whole_array
+from rowtime.kernels.matching.running import BEYOND, running, whole_array
 from rowtime.kernels.window_functions import Table
 from rowtime.operators.patterns.slots import FIRST, Condition, Fold, MatchFunction, Pick
+from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.exact_sums import average
+from rowtime.operators.rows.failing_groups import of_a_value
 from rowtime.sql.generate import quoted, to_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 COUNT: Final = ":n"
@@ -58,10 +61,40 @@ class Values:
 
 
 @dataclass(frozen=True)
+class Reason:
+    """Why a condition could not be computed: its ``text``, as a user writes it, and the first ``error``."""
+
+    text: str
+    error: Exception
+
+
+@dataclass(frozen=True)
 class Tester:
     """Evaluates conditions over columns, with Spark's semantics."""
 
     session: SparkSession
+
+    def tried(
+        self, text: str, columns: Mapping[str, pa.Array], types: Mapping[str, str], count: int, beyond: Flags | None
+    ) -> tuple[Flags, Flags, Exception | None]:
+        """Return which rows satisfy a condition, for which it cannot be computed, and an error of these.
+
+        ``beyond``: rows in which a sum that the condition may read is beyond its type, and `BEYOND` is true.
+        """
+        error: Exception | None = None if beyond is None else Overflow("a sum is beyond its type", beyond)
+        if error is None:
+            try:
+                return self.holds(text, columns, types, count), np.zeros(count, np.bool_), None
+            except RowtimeError:
+                raise
+            except Exception as wrong:
+                if not of_a_value(wrong):
+                    raise
+                error = wrong
+        rows = self._frame(pa.table(dict(columns)), types)
+        rows = rows.spark() if isinstance(rows, LocalFrame) else rows
+        answer = collected(judged(rows, [], {TESTED: text}, [(text, text)], []))
+        return _true(whole_array(answer[TESTED].combine_chunks())), np.asarray(pc.is_valid(answer[BROKEN])), error
 
     def holds(self, text: str, columns: Mapping[str, pa.Array], types: Mapping[str, str], count: int) -> Flags:
         """Return which rows of some columns satisfy a condition."""
@@ -77,16 +110,17 @@ class Tester:
         return np.concatenate(parts)
 
     def _computed(self, table: pa.Table, text: str, types: Mapping[str, str]) -> Flags:
-        fields = [(name, types[name]) for name in table.column_names]
-        frame = LocalFrame.of(self.session, table, fields)
-        rows = self.session.createDataFrame(table) if frame is None else frame
-        wanted = f"{text} AS {TESTED}"
+        rows, wanted = self._frame(table, types), f"{text} AS {TESTED}"
         try:
             answer = collected(rows.selectExpr(wanted))
         except Uncomputed:  # Spark reports the reason, or can compute it
-            assert frame is not None
-            answer = collected(frame.spark().selectExpr(wanted))
+            assert isinstance(rows, LocalFrame)
+            answer = collected(rows.spark().selectExpr(wanted))
         return _true(whole_array(answer[TESTED].combine_chunks()))
+
+    def _frame(self, table: pa.Table, types: Mapping[str, str]) -> LocalFrame | DataFrame:
+        frame = LocalFrame.of(self.session, table, [(name, types[name]) for name in table.column_names])
+        return self.session.createDataFrame(table) if frame is None else frame
 
 
 def _true(column: pa.Array) -> Flags:
@@ -105,26 +139,59 @@ class Built:
     shown: Sequence[str]
     values: Values
     tester: Tester
+    reasons: list[Reason] = field(default_factory=list)
+    """Why conditions could not be computed; their numbers are from 1 on."""
 
     @cached_property
     def for_matcher(self) -> Conditions:
         """Return the conditions in the matcher's form."""
         of_rows: dict[int, Flags] = {}
+        broken: dict[int, Ints] = {}
         of_paths: dict[int, list[Condition]] = {}
         for condition in self.conditions:
             number = self.numbers[condition.variable]
             if condition.of_row:
-                mine = self._of_rows(condition)
-                of_rows[number] = mine & of_rows.get(number, mine)
+                mine, reason = self._of_rows(condition)
+                before = of_rows.get(number, np.ones(len(mine), np.bool_))
+                of_rows[number] = mine & before
+                if reason.any():
+                    known = broken.get(number, np.zeros(len(mine), np.int64))
+                    broken[number] = np.where((known == 0) & before, reason, known)
             else:
                 of_paths.setdefault(number, []).append(condition)
-        return Conditions(of_rows, {n: self._path_condition(some) for n, some in of_paths.items()}, self._running)
+        paths = {n: self._path_condition(some) for n, some in of_paths.items()}
+        return Conditions(of_rows, paths, self._running, broken)
 
-    def _of_rows(self, condition: Condition) -> Flags:
+    def _of_rows(self, condition: Condition) -> tuple[Flags, Ints]:
         every = np.arange(len(self.values.rows.times))
         picks = [slot for slot in condition.slots if isinstance(slot, Pick)]
         columns = {slot.column.name: self.values.at(to_spark(slot.value), every, slot.move) for slot in picks}
-        return self.tester.holds(*self._test(condition, columns), len(every))
+        return self._tried(condition, columns, len(every))
+
+    def _tried(
+        self, condition: Condition, columns: Mapping[str, pa.Array], count: int, beyond: Mapping[str, Flags] = {}
+    ) -> tuple[Flags, Ints]:
+        """Return which rows satisfy a condition, and the reason for which it cannot be computed.
+
+        ``beyond``: by the name of a sum, the rows in which it is beyond its type.
+        """
+        text, columns, types = self._test(condition, columns)
+        for name, which in beyond.items():
+            if which.any():
+                flag, sums = f"{name}{BEYOND}", quoted(name)
+                failing = f"IF({quoted(flag)}, CAST(raise_error('beyond') AS {types[name]}), {sums})"
+                text, columns, types = (
+                    text.replace(sums, failing),
+                    {**columns, flag: pa.array(which)},
+                    {**types, flag: "boolean"},
+                )
+        some = [which for which in beyond.values() if which.any()]
+        any_of = np.logical_or.reduce(some) if some else None
+        fits, fails, error = self.tester.tried(text, columns, types, count, any_of)
+        if error is None or not fails.any():
+            return fits, np.zeros(count, np.int64)
+        self.reasons.append(Reason(condition.shown, error))
+        return fits & ~fails, np.where(fails, len(self.reasons), 0)
 
     def _test(
         self, condition: Condition, columns: Mapping[str, pa.Array]
@@ -160,18 +227,20 @@ class Built:
         picked = tuple(dict.fromkeys(one for slot in picks for one in self._read(slot)))
         folds = [self._folds.index(slot) for slot in slots if isinstance(slot, Fold)]
 
-        def test(rows: Ints, places: Sequence[Ints], sums: Sequence[Table]) -> Flags:
-            fits = np.ones(len(rows), np.bool_)
+        def test(rows: Ints, places: Sequence[Ints], sums: Sequence[Table]) -> tuple[Flags, Ints]:
+            fits, broken = np.ones(len(rows), np.bool_), np.zeros(len(rows), np.int64)
             for condition in conditions:
                 left = np.flatnonzero(fits)
                 columns: dict[str, pa.Array] = {}
+                beyond: dict[str, Flags] = {}
                 for slot in condition.slots:
                     name = slot.column.name
                     if isinstance(slot, Fold):
                         at = folds.index(self._folds.index(slot))
-                        columns |= self._folded(
-                            slot, {name: part.take(pa.array(left)) for name, part in sums[at].items()}
-                        )
+                        parts = {name: part.take(pa.array(left)) for name, part in sums[at].items()}
+                        columns |= self._folded(slot, parts)
+                        if BEYOND in parts:
+                            beyond[name] = np.asarray(parts[BEYOND])
                     elif isinstance(slot, MatchFunction):
                         columns[name] = self._named(
                             slot, [places[picked.index(pick)][left] for pick in self._read(slot)]
@@ -179,8 +248,8 @@ class Built:
                     else:
                         at_rows = rows if slot.of_row else places[picked.index(self._read(slot)[0])]
                         columns[name] = self.values.at(to_spark(slot.value), at_rows[left], slot.move)
-                fits[left] = self.tester.holds(*self._test(condition, columns), len(left))
-            return fits
+                fits[left], broken[left] = self._tried(condition, columns, len(left), beyond)
+            return fits, broken
 
         return PathCondition(picked, tuple(folds), test)
 

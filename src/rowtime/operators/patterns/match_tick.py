@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,8 @@ from rowtime.kernels.matching.matcher import Matches, TooManyPaths, matches
 from rowtime.kernels.matching.paths import MOST_PATHS
 from rowtime.kernels.windowed import whole
 from rowtime.operators.contract import Tick, quoted
-from rowtime.operators.patterns.conditions import COUNT, Built, Tester, Values
-from rowtime.operators.patterns.output_rows import Reader, going_out
+from rowtime.operators.patterns.conditions import COUNT, Built, Reason, Tester, Values
+from rowtime.operators.patterns.output_rows import NO_ROWS, UNMATCHED, Out, Reader, going_out
 from rowtime.operators.patterns.partitions import MATCHED_TO, MATCHES, START_FROM, Laid, PartitionRows, laid_out
 from rowtime.operators.patterns.remembered import Memory, Stand
 from rowtime.operators.patterns.slots import Fold
@@ -85,6 +85,7 @@ class MatchTick:
         numbers = laid.of_heads(MATCHES, np.zeros(len(rows.begins), np.int64))
         first = np.searchsorted(partition, partition)
         ordinals = numbers[partition] + np.arange(len(partition)) - first + 1
+        self._give_up(laid, Reader(node.machine, node.numbers, matches, NO_ROWS, values, ordinals), built.reasons)
         covered = self._covered(laid, matches)
         out = going_out(node.machine, matches, node.rows, self._unmatched(laid, matches, begin))
         if len(out.row):
@@ -116,10 +117,27 @@ class MatchTick:
         except (RowtimeError, TooManyPaths, Overflow):
             raise
         except Exception as wrong:
-            reason = raised_by_function(str(wrong)) or headline(wrong)
-            what = f"{self.node.name}: a condition in DEFINE cannot be computed: {reason}"
-            hint = "Make it return NULL instead, with NULLIF, TRY_CAST or try_divide."
-            raise Failure(Problem("R179", what, hint=hint)) from wrong
+            raise self._uncomputed(wrong) from wrong
+
+    def _give_up(self, laid: Laid, reader: Reader, reasons: Sequence[Reason]) -> None:
+        """Refuse, for each start that is given up, the row for which a condition cannot be computed."""
+        starts, rows, numbers = reader.matches.failed
+        if not len(starts):
+            return
+        order = np.argsort(starts)
+        if not self.tick.trying:
+            reason = reasons[int(numbers[order[0]]) - 1]
+            raise self._uncomputed(reason.error) from reason.error
+        out = Out(rows[order], np.full(len(rows), UNMATCHED), np.zeros(len(rows), np.int64))
+        self._refuse(laid, replace(reader, out=out), [reasons[number - 1].text for number in numbers[order].tolist()])
+
+    def _uncomputed(self, wrong: Exception) -> Failure:
+        if isinstance(wrong, Overflow):
+            return self._beyond(wrong)
+        reason = raised_by_function(str(wrong)) or headline(wrong)
+        what = f"{self.node.name}: a condition in DEFINE cannot be computed: {reason}"
+        hint = "Make it return NULL instead, with NULLIF, TRY_CAST or try_divide."
+        return Failure(Problem("R179", what, hint=hint))
 
     def _beyond(self, wrong: Overflow) -> Failure:
         hint = "Cast the argument to a wider type, for example DECIMAL(38, 0)."
@@ -159,15 +177,19 @@ class MatchTick:
                 raise self._beyond(wrong) from wrong
             call = next(slot for slot in node.slots if slot.column.name == wrong.name)
             assert isinstance(call, Fold)
-            shown = {name: name for name in (*node.passed, ROWTIME, WRITER, POSITION)}
-            shown = {key.expression.name: key.column.name for key in node.keys} | shown
-            gone = self._placed(laid, reader.among(wrong.beyond), {})
-            gone = gone.select([*shown.values()]).rename_columns([*shown])
-            broken = pa.array([to_rowtime(call.typed)] * gone.num_rows, pa.string())
-            self.refused.append(gone.append_column(BROKEN, broken))
+            gone = reader.among(wrong.beyond)
+            self._refuse(laid, gone, [to_rowtime(call.typed)] * len(gone.out.row))
             self._read(laid, reader.among(~wrong.beyond))
         else:
             self.tables.append(self._placed(laid, reader, columns))
+
+    def _refuse(self, laid: Laid, reader: Reader, broken: Sequence[str]) -> None:
+        """Refuse rows for what cannot be computed: ``broken``, one each."""
+        node = self.node
+        shown = {name: name for name in (*node.passed, ROWTIME, WRITER, POSITION)}
+        shown = {key.expression.name: key.column.name for key in node.keys} | shown
+        gone = self._placed(laid, reader, {}).select([*shown.values()]).rename_columns([*shown])
+        self.refused.append(gone.append_column(BROKEN, pa.array(broken, pa.string())))
 
     def _placed(self, laid: Laid, reader: Reader, columns: Mapping[str, pa.Array]) -> pa.Table:
         """Return the output rows with their measures: ``columns``."""

@@ -35,6 +35,9 @@ class Out:
     upto: Ints
 
 
+NO_ROWS = Out(*(np.zeros(0, np.int64) for _ in range(3)))
+
+
 def going_out(machine: Automaton, matches: Matches, mode: str, unmatched: Ints) -> Out:
     """Return the output rows, by match, then those without a match."""
     lengths = np.diff(matches.offset)

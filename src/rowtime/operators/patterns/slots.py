@@ -49,6 +49,12 @@ class Pick:
         """Return an aggregate that has its type."""
         return exp.First(this=self.value.copy())
 
+    @property
+    def shown(self) -> exp.Expr:
+        """Return it without its variables."""
+        of = self.value.copy()
+        return of if self.of_row else exp.First(this=of) if self.which == FIRST else exp.Last(this=of)
+
     def __str__(self) -> str:
         of = to_rowtime(self.value)
         if self.which != ROW:
@@ -69,6 +75,11 @@ class Fold:
     variables: tuple[str, ...]
     typed: exp.Expr
     final: bool = False
+
+    @property
+    def shown(self) -> exp.Expr:
+        """Return it without its variables."""
+        return self.typed
 
     def __str__(self) -> str:
         of = f"{to_rowtime(self.typed)} of {' '.join(self.variables)}"
@@ -129,6 +140,16 @@ class Condition:
     def of_row(self) -> bool:
         """Return True if it depends only on the row."""
         return all(isinstance(slot, Pick) and slot.of_row for slot in self.slots)
+
+    @property
+    def shown(self) -> str:
+        """Return it with the values in place of the slots."""
+        values = {slot.column.name: slot.shown for slot in self.slots if not isinstance(slot, MatchFunction)}
+
+        def value(part: exp.Expr) -> exp.Expr:
+            return values[part.name].copy() if isinstance(part, exp.Column) and part.name in values else part
+
+        return to_rowtime(self.test.copy().transform(value))
 
     def __str__(self) -> str:
         return f"{self.variable}: {to_rowtime(self.test)}"
