@@ -341,7 +341,7 @@ def test_alerts_and_dashboard_use_existing_metrics_and_labels() -> None:
     shown = set(re.findall(r"\browtime_\w+", "".join(asked)))
     unused = {family.sample for family in FAMILIES} - shown
     assert unused == {
-        families.BOUND.sample, families.OTHERS_BEHIND.sample, families.LATENESS.sample, families.LAST_TICK.sample,
+        families.BOUND.sample, families.OTHERS_BEHIND.sample, families.LAST_TICK.sample,
         families.JOBS.sample, families.FILES.sample, families.BYTES.sample, families.RETRIES.sample,
     }  # fmt: skip
 
