@@ -94,6 +94,9 @@ def test_a_sum_beyond_its_type_gives_up_its_candidate_alone(spark: SparkSession)
         # The preferred one fails.
         ("PATTERN (A | B) WITHIN INTERVAL '1' MINUTE DEFINE A AS 1 / (FIRST(A.v) - A.v) > 0, B AS B.v > 0",
          [("p", 1), ("p", 2)], ([], {(1, "MALFORMED"): 1, (2, "MALFORMED"): 1})),
+        # So it is if the less preferred one would become a match later.
+        ("PATTERN (A C | B D) WITHIN INTERVAL '1' MINUTE DEFINE A AS 1 / (FIRST(A.v) - A.v) > 0",
+         [("p", 1), ("p", 2)], ([], {(1, "MALFORMED"): 1, (2, "MALFORMED"): 1})),
         # A longer match is preferred, and its condition fails: the shorter one is none.
         ("PATTERN (A B?) WITHIN INTERVAL '1' MINUTE DEFINE B AS 1 / (A.v - B.v) > 0",
          [("p", 1), ("p", 1), ("p", 3)], ([("p", 1, 2), ("p", 1, 3)], {(2, "MALFORMED"): 1})),
