@@ -12,7 +12,7 @@ from rowtime.runtime.narrow_tables import Narrowed
 
 Outcome = tuple[Mapping[str, Any], Measured]
 """The scalars, segments, counts and names of files of a tick, by attribute; and what its meter has measured."""
-OUTCOME: Final = ("controls", "schemas", "logs", "outputs", "ledger", "jobs", "_refused", "_written")
+OUTCOME: Final = ("controls", "schemas", "logs", "outputs", "ledger", "held", "jobs", "_refused", "_written")
 """The attributes of a tick that its steps change."""
 
 

@@ -45,7 +45,7 @@ def entry_of(  # noqa: PLR0913 - a tick, and what it follows
         refused_files.KEY: refused_files.counted(before, running.number, entry["refused"], entry["sums"]),
         "totals": {name: dict(counts) for name, counts in totals.items()},
         "clocks": {name: dict(delta.clocks) for name, delta in deltas.items()},
-        "held": held(running, program.operators, entry["segments"]),
+        "held": running.held or held(running, program.operators, entry["segments"]),
         "since": since(program, before, entry["segments"], deltas, at),
     }
 

@@ -91,7 +91,7 @@ class RunningTick:
         self.gate_of: Callable[[Operator], str] | None = None
         self.ledger: Ledger = {}
         self.skipped: dict[str, list[DataFrame]] = {}  # by gate; the ledger has counted them already
-        self.jobs: list[str] = []
+        self.jobs, self.held = list[str](), dict[str, int]()  # ``held``: what the process that stepped has counted
         self.meter, self.given, self.now = Meter(), GivenRows(), 0
         self._intakes, self._deliver, self._adopted, self._changing = intakes, deliver, adopted, changing
         self.local, self.here = True, False  # ``here``: Spark runs a job only if an operator is given rows of it

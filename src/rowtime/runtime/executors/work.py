@@ -24,6 +24,7 @@ from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.runtime.begun import Begun, Outcome
 from rowtime.runtime.executors.scans import Read, Undecoded, copy_in, with_read
 from rowtime.runtime.executors.steps import Steps
+from rowtime.runtime.held import held
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.late_session import NeedsSparkError, NoSession
 from rowtime.runtime.sinks.staging import Stage
@@ -105,6 +106,7 @@ def _done(work: Work) -> Report:
     try:
         deltas = work.steps.done(running)
         given = work.steps.counted(running, deltas)
+        running.held = held(running, work.steps.operators, running.entry()["segments"])
         for folder in (tick.folder, *(stage.folder for stage in work.stages.values())):
             arrived(folder)
     finally:
