@@ -38,11 +38,12 @@ _NEVER_FAIL = (exp.Count, exp.Min, exp.Max, *ORDERED)
 def of_a_value(error: BaseException) -> bool:
     """Return True for an error of Spark that says that something cannot be computed for a value."""
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415 - no types; as below
-    from pyspark.errors import IllegalArgumentException, PySparkException  # noqa: PLC0415 - `check` does without Spark
+    from pyspark import errors  # noqa: PLC0415 - `check` does without Spark
 
-    if isinstance(error, IllegalArgumentException):  # its message does not have Java's name
-        return True
-    return isinstance(error, PySparkException | Py4JJavaError) and _OF_A_VALUE.search(str(error)) is not None
+    javas = (errors.ArithmeticException, errors.ArrayIndexOutOfBoundsException, errors.DateTimeException)
+    if isinstance(error, (*javas, errors.IllegalArgumentException, errors.NumberFormatException)):
+        return True  # the message does not have Java's name
+    return isinstance(error, errors.PySparkException | Py4JJavaError) and _OF_A_VALUE.search(str(error)) is not None
 
 
 def computable(
