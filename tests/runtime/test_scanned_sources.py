@@ -76,13 +76,15 @@ def run(spark: SparkSession, place: Path, way: str, sql: str = SQL, *, plain: bo
     engine.tasks = Tasks().over(engine.sources.values()) if way == "in tasks" else None
     local = set[bool]()
     engine.tap = lambda _node, delta: local.add(is_local(delta.rows)) if delta.rows is not None else None
-    jobs, copies = list[int](), set[bool]()
+    jobs, copies, taken = list[int](), set[bool](), list[Any]()
     while True:
         engine._here = way != "operator by operator"
         before = engine._job_times.next()
-        if engine.tick() is None:
+        report = engine.tick()
+        if report is None:
             break
         jobs.append(engine._job_times.next() - before)
+        taken.append(dict(report.taken))
         copies.add(any(place.rglob("decoded/*.parquet")))
     needs = engine.tasks.needs if engine.tasks is not None else ""
     entry = dict(engine.entry)
@@ -97,6 +99,7 @@ def run(spark: SparkSession, place: Path, way: str, sql: str = SQL, *, plain: bo
         "local": local,
         "needs": needs,
         "copies": copies,
+        "taken": taken,
     }
 
 
@@ -127,6 +130,8 @@ def test_plain_text_is_decoded_where_the_tick_is_computed(spark: SparkSession, t
             assert found[name] == apart[name], name
     assert here["jobs"] == [0, 1, 0]
     assert in_tasks["jobs"] == [1, 2, 1]
+    assert here["taken"] == in_tasks["taken"] == apart["taken"]
+    assert here["taken"][:TICKS] == [{"a": 5, "b": 5}, {"a": 7, "b": 6}, {"a": 5, "b": 5}]
     assert in_tasks["needs"] == ""
     assert (in_tasks["copies"], here["copies"]) == ({False}, {False})
 

@@ -52,7 +52,7 @@ class TickCopies:
     def take(self, files: Mapping[int, str]) -> None:
         """Begin a tick with these files, by number."""
         self.clear()
-        self._files = len(files)
+        self._files, self._copied = len(files), {}
         if self.copies is not None and (not self.late or self._attempts.worth()):
             self._waiting = dict(files)
             if not self.late:
@@ -84,8 +84,7 @@ class TickCopies:
         return self._copied[path][1] if path in self._copied else None
 
     def clear(self) -> None:
-        """Remove the copies of the tick."""
-        self._waiting, self._files = {}, 0
-        self._copied.clear()
+        """Remove the copies of the tick; how many rows they had is known until the next one."""
+        self._waiting = {}
         if self.copies is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
