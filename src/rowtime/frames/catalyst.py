@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MOST_KEPT: Final = 50_000  # different values of an expression, and
 _EXPRESSIONS: Final = 200  # expressions of a session
 _BY_VALUE: Final = frozenset({*PLAIN} - {"float", "double"})  # types whose equal values are the same value
-_OTHER_ROWS: Final = (exp.AggFunc, exp.Window, exp.Explode, exp.Posexplode, exp.Inline)
+_OTHER_ROWS: Final = (exp.AggFunc, exp.Window, exp.Explode, exp.Posexplode, exp.Inline, exp.Query)
 _CHANGING: Final = frozenset(
     {
         "rand",
