@@ -119,4 +119,4 @@ def test_null_elements_are_sorted_like_in_spark(spark: SparkSession) -> None:
 ])  # fmt: skip
 def test_spark_computes_other_arrays(spark: SparkSession, text: str) -> None:
     kinds = [("v", "bigint"), ("n", "int"), ("l", "array<bigint>"), ("d", "array<struct<a:double>>")]
-    assert not LocalFrame(spark, kinds, pa.table({})).can(text)
+    assert not LocalFrame(spark, kinds, pa.table({})).translates(text)

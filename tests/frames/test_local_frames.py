@@ -140,7 +140,7 @@ NOT_READ = [
 @pytest.mark.parametrize("text", NOT_READ)
 def test_parts_that_a_rule_does_not_read_are_not_translated(spark: SparkSession, text: str) -> None:
     """A rule that reads only a part of a node, such as a series without its step, would return another value."""
-    assert not _frame(spark).can(text)
+    assert not _frame(spark).translates(text)
 
 
 def test_a_sum_beyond_its_type_is_not_computed(spark: SparkSession) -> None:
