@@ -12,6 +12,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlglot
@@ -183,7 +184,7 @@ def _computed(session: SparkSession, parts: Sequence[Part], wanted: Sequence[pa.
 
     kinds = [kind_of(session, part) for part in parts]
     frames = [
-        _frame(session, part, rows.append_column("__row", pa.array(range(rows.num_rows), pa.int64()))).selectExpr(
+        _frame(session, part, rows.append_column("__row", pa.array(np.arange(rows.num_rows)))).selectExpr(
             "__row", f"{n} AS __part", f"{part.sql} AS v{n}"
         )
         for n, (part, rows) in enumerate(zip(parts, wanted, strict=True))
