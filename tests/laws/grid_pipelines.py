@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.laws.pipelines import HALF, SECOND, Feeds, Law, _column, _streams
 from tests.oracle import feed as f
 from tests.oracle.aggregates import total
-from tests.oracle.group_by import Rounding, ceil, floor, group_by, shifted
+from tests.oracle.group_by import Rounding, ceil, floor, group_by, in_stream_order, shifted
 from tests.oracle.select import select
 from tests.oracle.union_all import union_all
 
@@ -59,6 +59,34 @@ SPELLINGS = (
 """Expressions that are equal."""
 
 
+@dataclass(frozen=True)
+class Windows:
+    """Overlapping windows: every ``slide`` one of ``size``, or CUMULATE's, which begin together."""
+
+    sql: str
+    size: int
+    slide: int
+    grows: bool = False
+
+    def ends(self, at: int) -> list[int]:
+        """The ends of the windows that contain an instant, ascending."""
+        first, last = at // self.slide * self.slide + self.slide, at + self.size
+        if self.grows:
+            last = at // self.size * self.size + self.size
+        return list(range(first, last + 1, self.slide))
+
+
+WINDOWS = (
+    Windows("HOP({}, INTERVAL '0.5' SECOND, INTERVAL '1' SECOND)", SECOND, HALF),
+    Windows("HOP({}, INTERVAL '0.5' SECOND, INTERVAL '1.5' SECOND)", 3 * HALF, HALF),
+    Windows("HOP({}, INTERVAL '1' SECOND, INTERVAL '3' SECOND)", 3 * SECOND, SECOND),
+    Windows("HOP({}, INTERVAL '1.5' SECOND, INTERVAL '3' SECOND)", 3 * SECOND, 3 * HALF),
+    Windows("CUMULATE", 2 * SECOND, HALF, grows=True),
+    Windows("CUMULATE", 3 * SECOND, 3 * HALF, grows=True),
+)
+"""Windows whose ends meet the rowtimes that occur, and miss them."""
+
+
 def over_grid(below: Rounding, column: Value, value: Value) -> tuple[Rounding, Value]:
     """The groups of ``value(column)`` by the rowtime of the groups ``below``, and the value at a rowtime.
 
@@ -66,8 +94,8 @@ def over_grid(below: Rounding, column: Value, value: Value) -> tuple[Rounding, V
     """
 
     def next_point(at: int) -> tuple[int, int]:
-        instant = at - 1 if below.stamp(at - 1) >= at else at
-        return below.stamp(instant), value(column(instant))
+        point, m = _point(below, column, at)
+        return point, value(m)
 
     def last(at: int) -> int:
         point, mine = next_point(at)
@@ -104,7 +132,10 @@ def pipelines(draw: Callable[..., Any]) -> Law:
         once = f"SELECT STREAM DISTINCT {key} AS m, 1 AS c FROM ({moved}) AS s"
         grouped = f"SELECT STREAM {key} AS m, {counted} AS c FROM ({moved}) AS s GROUP BY {key}"
         sql += f"CREATE VIEW g{n} AS {once if counted == '1' else grouped}; "
-    sql += f"SELECT STREAM UNIX_MICROS(m) AS m, c FROM g{len(levels) - 1}"
+    windows = draw(st.sampled_from((None, *WINDOWS)))
+    if windows is not None:
+        sql += f"CREATE VIEW g{len(levels)} AS {_windowed(windows, f'g{len(levels) - 1}', by[0])}; "
+    sql += f"SELECT STREAM UNIX_MICROS(m) AS m, c FROM g{len(levels) - (windows is None)}"
 
     def oracle(feeds: Feeds) -> tuple[f.Feed, list[f.Refusal]]:
         parts, refused = _streams(feeds, *("ab" if united else "a"))
@@ -113,9 +144,57 @@ def pipelines(draw: Callable[..., Any]) -> Law:
         of, column = first.of, first.value
         for n, level in enumerate(levels[1:], 1):
             made, of, column = _above(made, of, column, level, by[n], once=distinct and n == 1)
-        return made, refused
+        return made if windows is None else _in_windows(made, of, column, windows, by[0]), refused
 
     return Law("groups of groups", ("group by",), sql, oracle)
+
+
+def _windowed(windows: Windows, view: str, by: int) -> str:
+    moved = f"SELECT STREAM m{_moved(by)} AS m, c FROM {view}"
+    if not windows.grows:
+        hop = windows.sql.format("s.m")
+        end = hop.replace("HOP", "HOP_END")
+        return f"SELECT STREAM {end} AS m, SUM(c) AS c FROM ({moved}) AS s GROUP BY {hop}"
+    lengths = ", ".join(f"INTERVAL '{length / SECOND}' SECOND" for length in (windows.slide, windows.size))
+    table = f"TABLE(CUMULATE(TABLE ({moved}), DESCRIPTOR(m), {lengths}))"
+    return f"SELECT STREAM window_end AS m, SUM(c) AS c FROM {table} GROUP BY window_end"
+
+
+def _in_windows(feed: f.Feed, below: Rounding, column: Value, windows: Windows, by: int) -> f.Feed:
+    """Groups by the end of each window that contains ``column + by`` of a row."""
+
+    def stamp(end: int, at: int) -> int:
+        """The least upper bound of the rowtimes in a window that contains a row of the rowtime ``at``."""
+        if below is EACH:
+            return end - by
+        later, m = _point(below, column, at + 1)
+        while m + by < end:
+            at = later
+            later, m = _point(below, column, at + 1)
+        return at
+
+    bound = f.bound_of(feed)
+    groups: dict[int, list[f.Row]] = {}
+    for row in in_stream_order(feed):
+        for end in windows.ends(row.values["m"] + by):
+            groups.setdefault(end, []).append(row)
+    made = []
+    for end, rows in groups.items():
+        assert rows[0].at is not None
+        at = stamp(end, rows[0].at)
+        if at + (below is not EACH) <= bound:
+            made.append((at, end, f.Row(at, {"m": end, "c": total(_column(rows, "c"))})))
+    promised = bound
+    if f.BEGINNING < bound < f.END:
+        point, m = (bound, bound) if below is EACH else _point(below, column, bound)
+        promised = stamp(windows.ends(m + by)[0], point)
+    return {"": [*(entry[2] for entry in sorted(made, key=lambda entry: entry[:2])), f.Bound(promised)]}
+
+
+def _point(below: Rounding, column: Value, at: int) -> tuple[int, int]:
+    """The first rowtime from ``at`` on that the groups below can have, and their column then."""
+    instant = at - 1 if below.stamp(at - 1) >= at else at
+    return below.stamp(instant), column(instant)
 
 
 def _above(

@@ -181,7 +181,11 @@ def _bisected(node: exp.Expr, key: str) -> GroupEnd:
     middle = "shiftright(a[0] + a[1], 1)"
     at = parse_expression(f"timestamp_micros({middle})")
     value = to_spark(node.transform(lambda p: at.copy() if isinstance(p, exp.Column) and p.name == ROWTIME else p))
-    halve = f"CASE WHEN ({value}) <=> {key} THEN array({middle}, a[1]) ELSE array(a[0], {middle}) END"
+    inside = f"({value}) <=> {key}"
+    if node.find(Before) and order_of(node, {ROWTIME: ROWTIME_FACT}).direction > 0:
+        # Over a column of groups, the clock of overlapping windows steps over the ends that no earliest window has.
+        inside = f"({inside} OR ({value}) < {key})"
+    halve = f"CASE WHEN {inside} THEN array({middle}, a[1]) ELSE array(a[0], {middle}) END"
     bounds = f"array(unix_micros(__x), unix_micros(__x) + {SPAN}L)"
     end = f"aggregate(sequence(1, 52), {bounds}, (a, i) -> {halve})[1]"
     far = f"CASE WHEN {end} >= unix_micros(__x) + {SPAN}L THEN {END}L ELSE {end} END"
