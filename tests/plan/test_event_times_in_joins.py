@@ -78,6 +78,9 @@ SPELLED = {
         48 * HOUR - 1,
     ),
     "DATEDIFF": ("DATEDIFF(b.paid_at, a.ordered_at) = 0", 24 * HOUR - 1),
+    "a distance either way": ("ABS(TIMESTAMPDIFF(SECOND, b.paid_at, a.ordered_at)) <= 3600", HOUR + SECOND - 1),
+    "a distance, limit first": ("3600000000 > ABS(UNIX_MICROS(b.paid_at) - UNIX_MICROS(a.ordered_at))", HOUR - 1),
+    "a distance as an interval": ("ABS(b.paid_at - a.ordered_at) < INTERVAL '1' HOUR", HOUR - 1),
 }
 
 
@@ -158,6 +161,55 @@ def test_equal_times_of_change_of_files_are_refused_with_the_promotion_to_write(
     query = problem.hint.split("so that ON compares them: ")[1].rstrip(".")
     followed = compile_script(f"{GIVEN} {query}")
     assert followed.problems == followed.warnings == ()
+
+
+FIELDS = "id INT, made TIMESTAMP, at TIMESTAMP, day DATE, ms BIGINT, meta STRUCT<at TIMESTAMP, by STRUCT<at TIMESTAMP>>"
+WITH_FIELDS = "; ".join(f"CREATE STREAM {name} ({FIELDS}) USING parquet OPTIONS (path '{name}')" for name in "ab")
+
+
+@pytest.mark.parametrize(
+    ("on", "promoted", "compared"),
+    [
+        ("b.meta.at BETWEEN a.meta.at AND a.meta.at + INTERVAL '1' HOUR", ("meta.at", "meta.at"), (0, HOUR)),
+        ("b.meta.by.at >= a.at AND b.meta.by.at < a.at + INTERVAL '1' HOUR", ("at", "meta.by.at"), (0, HOUR - 1)),
+        ("ABS(unix_micros(a.meta.at) - unix_micros(b.at)) < 5", ("meta.at", "at"), (-4, 4)),
+        (
+            "timestamp_millis(b.ms) BETWEEN timestamp_millis(a.ms) AND timestamp_millis(a.ms) + INTERVAL '1' HOUR",
+            ("TIMESTAMP_MILLIS(ms)", "TIMESTAMP_MILLIS(ms)"),
+            (0, HOUR),
+        ),
+        ("b.day = a.day", ("CAST(day AS TIMESTAMP)",) * 2, (1 - 24 * HOUR, 24 * HOUR - 1)),
+        (
+            "b.day BETWEEN a.day AND a.day + INTERVAL '1' DAY",
+            ("CAST(day AS TIMESTAMP)",) * 2,
+            (1 - 24 * HOUR, 48 * HOUR - 1),
+        ),
+        ("unix_micros(b.at) - unix_micros(a.at) BETWEEN 0 AND 3600000000", ("at", "at"), (0, HOUR)),
+    ],
+)
+def test_the_promotion_is_of_the_times_that_on_compares(
+    on: str, promoted: tuple[str, str], compared: tuple[int, int]
+) -> None:
+    (problem,) = compile_script(f"{WITH_FIELDS}; SELECT STREAM a.id FROM a JOIN b ON a.id = b.id AND {on}").problems
+    query = problem.hint.split("so that ON compares them: ")[1].rstrip(".")
+    for stream, time in zip("ab", promoted, strict=True):
+        assert f"SELECT STREAM {time} AS ROWTIME, * FROM {stream} ORDER BY {time} WITHIN" in query
+    followed = compile_script(f"{WITH_FIELDS}; {query}")
+    assert join(followed) == compared
+    assert followed.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "on", ["b.ms BETWEEN a.ms AND a.ms + 3600000", "(b.ms - a.ms) / 1000 < 60", "b.id > a.id", "TRUE"]
+)
+def test_no_time_is_guessed_where_on_may_compare_others(on: str) -> None:
+    (problem,) = compile_script(f"{WITH_FIELDS}; SELECT STREAM a.id FROM a JOIN b ON a.id = b.id AND {on}").problems
+    assert problem.hint.startswith("Promote the event time of each input in a sub-query or a view: ")
+
+
+def test_a_limit_that_is_an_example_is_said_to_be_one() -> None:
+    (problem,) = compiled("orders", "payments", "a.order_id = b.order_id").problems
+    assert "and limit the time between them, here by INTERVAL '1' MINUTE, so that" in problem.hint
 
 
 def test_other_streams_are_warned_about_with_the_promotion_to_write() -> None:

@@ -151,6 +151,15 @@ def _limits(part: exp.Expr, by_rowtime: Mapping[str, Input], right: str) -> tupl
     """Return the limits that a comparison gives right - left: low, high, and whether it says nothing else."""
     if not isinstance(part, exp.GTE | exp.GT | exp.LTE | exp.LT | exp.EQ):
         return None
+    low: int | None
+    high: int | None
+    absolute = _absolute(part)
+    if absolute is not None:
+        one, other = (_limits(signed, by_rowtime, right) for signed in absolute)
+        if one is None or other is None:
+            return None
+        low, high = (b if a is None else a for a, b in zip(one[:2], other[:2], strict=True))
+        return low, high, False
     sums = [_linear(part.this), _linear(part.expression)]
     unit = 1
     if None in sums:
@@ -175,6 +184,19 @@ def _limits(part: exp.Expr, by_rowtime: Mapping[str, Input], right: str) -> tupl
     if isinstance(part, exp.EQ):
         return low, high, exact
     return (low, None, exact) if greater else (None, high, exact)
+
+
+def _absolute(part: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
+    """Return x < limit and -x < limit for ABS(x) < limit; ``None`` for another comparison."""
+    if isinstance(part, exp.GT | exp.GTE):
+        kind = exp.LT if isinstance(part, exp.GT) else exp.LTE
+        part = kind(this=part.expression.copy(), expression=part.this.copy())
+    distance = part.this.unnest()
+    if not (isinstance(part, exp.LT | exp.LTE) and isinstance(distance, exp.Abs)):
+        return None
+    limit = part.expression
+    signed = (distance.this.copy(), exp.Neg(this=distance.this.copy()))
+    return type(part)(this=signed[0], expression=limit.copy()), type(part)(this=signed[1], expression=limit.copy())
 
 
 @dataclass(frozen=True)

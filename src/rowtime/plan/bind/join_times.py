@@ -17,7 +17,8 @@ from rowtime.core.errors import Problem, Refused
 from rowtime.expr.conditions import columns_in
 from rowtime.operators.contract import Operator, walk
 from rowtime.operators.over.over_calls import RunningMark
-from rowtime.plan.bind.join_range import Clause, between
+from rowtime.plan.bind.computed_times import EventTime, compared_times, may_compare_times
+from rowtime.plan.bind.join_range import Clause, between, comparisons
 from rowtime.plan.bind.scope import Input, mark_of
 from rowtime.plan.bind.sources import Binder
 from rowtime.plan.bind.window_tables import NAMES
@@ -48,23 +49,6 @@ class NotPromoted(Refused):
     def __init__(self, refused: Refused, way: exp.Select | None) -> None:
         super().__init__(*refused.problems)
         self.way = way
-
-
-@dataclass(frozen=True)
-class EventTime:
-    """A column of an input that holds the time of its rows; ``column``: its name in the query.
-
-    ``alias``: the input; empty if the column is its rowtime. ``within``: the tolerance that a declaration gives it, as
-    SQL; empty without one. ``rows``: one in rows, which does not say how late a row may be.
-    """
-
-    alias: str
-    column: str
-    within: str
-    rows: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.alias}.{self.column}"
 
 
 def compares_windows(clause: Clause, rest: Sequence[exp.Expr]) -> bool:
@@ -98,15 +82,15 @@ def event_times(clause: Clause, rest: Sequence[exp.Expr]) -> tuple[EventTime, Ev
     return _event_time(clause, 0, one, left), _event_time(clause, 1, other, right)
 
 
-def first_times(clause: Clause) -> list[EventTime] | None:
-    """Return the first timestamp of each side that files time, for a join whose condition names none."""
+def only_times(clause: Clause) -> list[EventTime] | None:
+    """Return the timestamp of each side that files time, if each has one and no more."""
     times = []
     for source in clause.sources:
         if timed_by_files(source.node):
-            column = next((c.name for c in source.node.emits().of_users if c.type.upper() == "TIMESTAMP"), None)
-            if column is None or len(source.inputs) > 1:
+            columns = [c.name for c in source.node.emits().of_users if c.type.upper() == "TIMESTAMP"]
+            if len(columns) != 1 or len(source.inputs) > 1:
                 return None
-            times.append(EventTime(source.inputs[0].alias, column, ""))
+            times.append(EventTime(source.inputs[0].alias, columns[0]))
     return times
 
 
@@ -122,7 +106,7 @@ def _pairs(one: Input, other: Input, used: set[str]) -> Iterator[tuple[str, str]
 
 def _event_time(clause: Clause, side: int, source: Input, column: str) -> EventTime:
     if column == source.rowtime:
-        return EventTime("", column, "")
+        return EventTime("", column)
     name = next(name for name, c in source.columns if c.name == column)
     below = next((old for old, new in clause.columns[side] if new == column), column)
     return EventTime(source.alias, name, *_declared(clause.sources[side].node, below, clause.sources[side].lineage))
@@ -143,12 +127,12 @@ def _interval(micros: int) -> str:
 
 
 def promoted(query: exp.Select, times: Sequence[EventTime]) -> exp.Select:
-    """Return the query with inputs that promote these columns; the conditions stay."""
+    """Return the query with inputs that promote these times; the conditions stay, over the rowtimes at most."""
     rewritten = query.copy()
     for time in times:
         items = [rewritten.args["from_"], *rewritten.args["joins"]]
         place = next(item for item in items if item.this.alias_or_name.lower() == time.alias.lower())
-        item, column = place.this.copy(), to_rowtime(exp.column(exp.to_identifier(time.column, quoted=False)))
+        item, column = place.this.copy(), time.promoted
         if isinstance(item, exp.Table):
             item.set("alias", None)
         within = time.within or TOLERANCE
@@ -159,6 +143,9 @@ def promoted(query: exp.Select, times: Sequence[EventTime]) -> exp.Select:
         inner = exp.Subquery(this=unlocated(statement.query), alias=alias)
         inner.meta.update(next((part.meta for part in place.this.walk() if "start" in part.meta), {}))
         place.set("this", inner)
+        for clause, name in [(rewritten.args.get("where"), "this"), *((join, "on") for join in items[1:])]:
+            if time.value is not None and clause is not None and clause.args.get(name) is not None:
+                clause.set(name, time.in_place(clause.args[name]))
     return rewritten
 
 
@@ -177,6 +164,7 @@ def with_range(query: exp.Select, original: exp.Select, clause: Clause) -> exp.S
         rewritten.set("where", exp.Where(this=both))
     else:
         join.set("on", both)
+    rewritten.meta["ranged"] = True
     return rewritten
 
 
@@ -244,19 +232,26 @@ class Untimed:
         """Return how to promote the event times."""
         for first in () if self.binder.trying else self._ways(limited):
             way: exp.Select | None = first
+            ranged = ""
             for _ in self.query.args["joins"]:  # each may have one more input to promote
+                if way is not None and way.meta.get("ranged"):
+                    ranged = f" and limit the time between them, here by {TOLERANCE}"
                 refused = None if way is None else self.binder.refusal(way, self.name)
                 if way is not None and refused is None:
-                    return f"{_in_rows(limited)} the event times, so that ON compares them: {to_rowtime(way)}."
+                    return f"{_in_rows(limited)} the event times{ranged}, so that ON compares them: {to_rowtime(way)}."
                 way = refused.way if isinstance(refused, NotPromoted) else None
         return _OTHERWISE
 
     def _ways(self, limited: Sequence[EventTime] | None) -> Iterator[exp.Select]:
         """Yield the query with the event times of this join promoted, and with a range of rowtimes besides."""
-        times = first_times(self.clause) if limited is None else limited
-        if times is None:
-            return
-        query = promoted(self.query, [time for time in times if time.alias])
-        if limited is not None:
+        parts = comparisons(self.clause.node.args.get("on"))
+        where = self.query.args.get("where")
+        parts += comparisons(where.this if where is not None else None)
+        for pair in compared_times(self.clause, parts) if limited is None else [limited]:
+            query = promoted(self.query, [time for time in pair if time.alias])
             yield query
-        yield with_range(query, self.query, self.clause)
+            yield with_range(query, self.query, self.clause)
+        unknown = limited is not None or any(may_compare_times(self.clause, part) for part in parts)
+        times = None if unknown else only_times(self.clause)
+        if times is not None:
+            yield with_range(promoted(self.query, times), self.query, self.clause)
