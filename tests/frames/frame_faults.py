@@ -69,7 +69,7 @@ def a_division_by_zero_is_infinite(patch: pytest.MonkeyPatch) -> None:
 def hours_before_1970_are_rounded_up(patch: pytest.MonkeyPatch) -> None:
     def rule(tree: exp.Expr, scope: Scope) -> Value:
         of, unit = scope.value(tree.this), tree.args["unit"].name.upper()
-        us, size = f"epoch_us({of.sql})", scalars._UNITS.get(unit, 1)
+        us, size = f"epoch_us({of.sql})", scalars.UNITS.get(unit, 1)
         return Value(f"make_timestamp({us} - {us} % {size})", of.type)
 
     patch.setitem(translated._RULES, exp.TimestampTrunc, rule)  # type: ignore[arg-type]
@@ -192,7 +192,7 @@ def what_cannot_be_computed_is_no_rows(patch: pytest.MonkeyPatch) -> None:
         try:
             return real(self)
         except queries.Uncomputed:
-            return queries.Query(f"SELECT * FROM {self} LIMIT 0", self.tables).rows()
+            return real(queries.Query(self.sql, {name: table.slice(0, 0) for name, table in self.tables.items()}))
 
     patch.setattr(queries.Query, "rows", rows)
 
