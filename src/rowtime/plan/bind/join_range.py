@@ -136,7 +136,7 @@ def between(parts: Iterable[exp.Expr], left: Sequence[Input], right: Input) -> R
             distance = replace(distance, rest=(*distance.rest, part))
             continue
         distance = replace(distance, timed=(*distance.timed, part))
-        limits = _limits(part, by_rowtime, right.rowtime)
+        limits = _limits_of(part, by_rowtime, right.rowtime)
         if limits is None:
             distance = replace(distance, rest=(*distance.rest, part))
             continue
@@ -147,19 +147,24 @@ def between(parts: Iterable[exp.Expr], left: Sequence[Input], right: Input) -> R
     return distance
 
 
+def _limits_of(
+    part: exp.Expr, by_rowtime: Mapping[str, Input], right: str
+) -> tuple[int | None, int | None, bool] | None:
+    """Return the limits that a comparison gives right - left, as `_limits` does, or a comparison of ABS with one."""
+    absolute = _absolute(part)
+    if absolute is None:
+        return _limits(part, by_rowtime, right)
+    one, other = (_limits(signed, by_rowtime, right) for signed in absolute)
+    if one is None or other is None:
+        return None
+    low, high = (b if a is None else a for a, b in zip(one[:2], other[:2], strict=True))
+    return low, high, False
+
+
 def _limits(part: exp.Expr, by_rowtime: Mapping[str, Input], right: str) -> tuple[int | None, int | None, bool] | None:
     """Return the limits that a comparison gives right - left: low, high, and whether it says nothing else."""
     if not isinstance(part, exp.GTE | exp.GT | exp.LTE | exp.LT | exp.EQ):
         return None
-    low: int | None
-    high: int | None
-    absolute = _absolute(part)
-    if absolute is not None:
-        one, other = (_limits(signed, by_rowtime, right) for signed in absolute)
-        if one is None or other is None:
-            return None
-        low, high = (b if a is None else a for a, b in zip(one[:2], other[:2], strict=True))
-        return low, high, False
     sums = [_linear(part.this), _linear(part.expression)]
     unit = 1
     if None in sums:
@@ -191,8 +196,8 @@ def _absolute(part: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
     if isinstance(part, exp.GT | exp.GTE):
         kind = exp.LT if isinstance(part, exp.GT) else exp.LTE
         part = kind(this=part.expression.copy(), expression=part.this.copy())
-    distance = part.this.unnest()
-    if not (isinstance(part, exp.LT | exp.LTE) and isinstance(distance, exp.Abs)):
+    distance = part.this.unnest() if isinstance(part, exp.LT | exp.LTE) else None
+    if not isinstance(distance, exp.Abs):
         return None
     limit = part.expression
     signed = (distance.this.copy(), exp.Neg(this=distance.this.copy()))
