@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -11,8 +12,9 @@ from rowtime.core.columns import PASSED_ROWTIME, ROWTIME, SESSION_END
 from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.facts import ROWTIME_FACT, Kind
 from rowtime.expr.grids import at_end, filled, flat, is_short
-from rowtime.expr.group_end import group_end, unshifted
+from rowtime.expr.group_end import group_end, moved, unshifted
 from rowtime.expr.monotonicity import order_of, prove
+from rowtime.expr.readable import readable
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.groups.group_by import GroupBy
 from rowtime.operators.groups.group_values import GroupByValues
@@ -24,6 +26,10 @@ from rowtime.plan.bind.group_order import GroupSort
 from rowtime.plan.bind.orders import gates_of, over
 from rowtime.plan.bind.struct_fields import kind_of_field
 from rowtime.plan.bind.windows import is_value
+from rowtime.sql.generate import to_rowtime
+
+if TYPE_CHECKING:
+    from rowtime.plan.bind.scope import Scope
 
 
 @dataclass(frozen=True)
@@ -92,8 +98,8 @@ class GroupPlan:
         if self.stamp is not None or self.sort is not None or self.by_value:
             return {}
         if self.gap is not None:
-            ended = [item.column.name for item in self.items if item.expression == col(SESSION_END)]
-            return {name: col(ROWTIME) for name in ended}
+            edges = {item.column.name: unshifted(item.expression) for item in self.items}
+            return {name: moved(col(ROWTIME), by) for name, (edge, by) in edges.items() if edge == col(SESSION_END)}
         closed = {group_end(closer.expression, closer.column.name).closed for closer in self.closers}
         instant = any(isinstance(unshifted(closer.expression)[0], exp.Column) for closer in self.closers)
         keys = {
@@ -152,3 +158,15 @@ def time_in(key: exp.Expr, columns: Sequence[Column]) -> exp.Expr | None:
     hidden = any(name.startswith("__") for name in columns_in([key]) - {ROWTIME})  # one of several windows
     times = (Kind.TIMESTAMP, Kind.OTHER, *([] if part == key.unnest() else [Kind.DATE]))
     return part if part.find(exp.Column) and not hidden and kind(part) in times else None
+
+
+def refuse_local(scope: Scope, time: exp.Expr, tolerance: exp.Expr, node: exp.Expr) -> None:
+    """Refuse (R104) groups WITHIN by a local time that goes back with the clocks: no rowtime would be their end."""
+    local = next((call for call in time.find_all(exp.Anonymous) if call.name.upper() == "FROM_UTC_TIMESTAMP"), None)
+    if local is not None:
+        at = readable(local.expressions[0])
+        hint = (
+            f"Promote the time in a view, and group its rows by a function of ROWTIME: SELECT STREAM {at} AS ROWTIME, "
+            f"… ORDER BY {at} WITHIN {to_rowtime(tolerance)}."
+        )
+        scope.refuse("R104", f"{readable(local)} goes back when clocks do, so it is no rowtime of groups", node, hint)

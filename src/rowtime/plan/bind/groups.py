@@ -15,7 +15,7 @@ from rowtime.expr.aggregates import ambiguous_order, decompose
 from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.facts import ROWTIME_FACT, Fact
 from rowtime.expr.grids import filled, flat, on_grid
-from rowtime.expr.group_end import fixed_end, group_end
+from rowtime.expr.group_end import fixed_end, group_end, unshifted
 from rowtime.expr.many_rows import generator, has_aggregates, is_aggregate
 from rowtime.expr.monotonicity import is_constant, order_of, prove
 from rowtime.expr.order import Order
@@ -27,7 +27,7 @@ from rowtime.operators.rows.select import Item
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.group_distinct import bind_distinct
 from rowtime.plan.bind.group_order import Grouped, bind_group_sort
-from rowtime.plan.bind.group_plan import GroupPlan, WithinGroup, former, time_in
+from rowtime.plan.bind.group_plan import GroupPlan, WithinGroup, former, refuse_local, time_in
 from rowtime.plan.bind.orders import is_rowtime, micros, over, refuse_untimed
 from rowtime.plan.bind.scope import Scope, follows, marks_of, type_of
 from rowtime.plan.bind.windows import earliest, origin_of
@@ -186,7 +186,7 @@ class Grouping:
         if isinstance(node, Within):
             tolerance, node = node.args["interval"], node.this
         raw = self.scope.bind(node)
-        if raw == col(SESSION_END):
+        if unshifted(raw)[0] == col(SESSION_END):
             self.gap = self.scope.windows.gap
             if tolerance is not None:
                 hint = "Sort first, in a view: SELECT STREAM t AS ROWTIME, … ORDER BY t WITHIN interval."
@@ -224,6 +224,7 @@ class Grouping:
             hint = "For example GROUP BY FLOOR(t TO MINUTE) WITHIN INTERVAL '30' SECOND."
             self.scope.refuse("R128", "WITHIN requires a time of the row, which may be rounded", node, hint)
             return bound
+        refuse_local(self.scope, time, tolerance, node)
         key = over(bound, time, ROWTIME)
         assert key is not None
         # A row is late if and only if mark - within has reached the end n of its group: n + within <= mark.

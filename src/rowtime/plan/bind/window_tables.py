@@ -11,7 +11,10 @@ from sqlglot import exp
 from rowtime.core.columns import ROWTIME
 from rowtime.core.errors import Problem, Refused
 from rowtime.expr.conditions import col
+from rowtime.expr.group_end import moved
 from rowtime.expr.monotonicity import order_of
+from rowtime.operators.contract import Operator
+from rowtime.operators.rows.select import Item, Select
 from rowtime.operators.windows.session_rows import SessionRows
 from rowtime.plan.bind.functions import input_of
 from rowtime.plan.bind.scope import From, Scope, follows, marks_of
@@ -111,12 +114,16 @@ class WindowTable:
         wrong = [key for key in bound if not isinstance(key, exp.Column) or key.name == ROWTIME]
         if wrong:
             scope.refuse("R113", "the keys of SESSION are columns", self.call, "For example TABLE s PARTITION BY k.")
-        gap = gap_of(scope, self.call, [time, *arguments[2:]]) if time is not None else None
+        gap, by = gap_of(scope, self.call, [time, *arguments[2:]]) if time is not None else (None, 0)
         if scope.problems or gap is None:
             raise Refused(*scope.problems)
         sources, source = self.binder.sources, scope.input
-        rows = SessionRows(sources.fresh(f"{self.name}.session"), source, tuple(key.name for key in bound), gap, NAMES)
-        return BoundQuery(rows, {NAMES[1]: col(ROWTIME)})
+        name = sources.fresh(f"{self.name}.session")
+        rows: Operator = SessionRows(name, source, tuple(key.name for key in bound), gap, NAMES)
+        if by:  # the edges are those of the time that the query names
+            columns = [(c, moved(col(c.name), by if c.name in NAMES else 0)) for c in rows.emits().of_users]
+            rows = Select(sources.fresh(f"{self.name}.moved"), rows, tuple(Item(c, edge) for c, edge in columns))
+        return BoundQuery(rows, {NAMES[1]: moved(col(ROWTIME), by)})
 
     def _time(self, scope: Scope, node: exp.Expr | None) -> exp.Expr | None:
         """Return the one column of DESCRIPTOR, or ROWTIME."""

@@ -172,12 +172,11 @@ class Windows:
 
     def _session(self, scope: Scope, call: exp.Anonymous, edge: str) -> exp.Expr:
         """Return an edge of the session, as a column of the grouping."""
-        gap = gap_of(scope, call, call.expressions)
+        gap, by = gap_of(scope, call, call.expressions)
         if gap is not None and self.gap not in (None, gap):
             scope.refuse("R106", f"{readable(call)} has a different gap from the one in GROUP BY", call)
         self.gap = self.gap or gap
-        column = col(SESSION_START if edge == "START" else SESSION_END)
-        return exp.Sub(this=column, expression=TICK.copy()) if edge == "ROWTIME" else column
+        return moved(col(SESSION_START if edge == "START" else SESSION_END), by - (edge == "ROWTIME"))
 
     def _hop(self, scope: Scope, spans: Spans, time: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
         column, _ = self.hops.setdefault((to_spark(time), spans), (f"{HOP_END}{len(self.hops)}", time.copy()))
@@ -253,18 +252,21 @@ def spans_of(scope: Scope, call: exp.Expr, arguments: Sequence[exp.Expr], name: 
     return None
 
 
-def gap_of(scope: Scope, call: exp.Anonymous, arguments: Sequence[exp.Expr]) -> int | None:
-    """Return the gap of a SESSION (bound arguments: a time and the gap) in µs; ``None`` with a problem."""
+def gap_of(scope: Scope, call: exp.Anonymous, arguments: Sequence[exp.Expr]) -> tuple[int | None, int]:
+    """Return the gap of a SESSION (bound arguments: a time and the gap), and the time minus the rowtime, in µs.
+
+    The gap is ``None`` with a problem (R104, R113) if it is invalid, or the time is not the rowtime and an interval.
+    """
     gap = duration_of(arguments[1]) if len(arguments) == 2 else None  # noqa: PLR2004
     if not gap or gap < 0:
         scope.refuse("R113", f"{call.name} takes {SHAPES['SESSION']}", call)
-        return None
-    time = on_grid(scope.inlined(arguments[0])).unnest()
+        return None, 0
+    time, by = unshifted(on_grid(scope.inlined(arguments[0])))
     if not (isinstance(time, exp.Column) and time.name == ROWTIME):
         shown = readable(arguments[0])
         hint = f"Promote it in a view: SELECT STREAM {shown} AS ROWTIME, … ORDER BY {shown} WITHIN INTERVAL '1' MINUTE."
         scope.refuse("R104", f"sessions use ROWTIME, and {shown} is another time", call, hint)
-    return gap
+    return gap, by
 
 
 def _offset(node: exp.Expr) -> int | None:
