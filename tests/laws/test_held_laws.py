@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from tests.laws.checking import outcome, same_holding
 from tests.laws.deeper_pipelines import DEEPER
 from tests.laws.fault_rows import EXAMPLE, bound, item
 from tests.laws.lifetime_pipelines import LIFETIMES, LifetimeLaw
+from tests.laws.match_pipelines import MATCHES
 from tests.laws.panes_pipelines import PANES
 from tests.laws.pipelines import LAWS, Law
 from tests.laws.session_pipelines import SESSIONS
@@ -32,7 +34,7 @@ QUICK = ("group by with partial results", "group by ceil that keeps rows", "sess
          "groups of hopping windows", "panes of complete fires", "staggered windows")  # fmt: skip
 GROUPING = [
     pytest.param(law, id=law.name, marks=() if law.name in QUICK else pytest.mark.slow)
-    for law in (*LAWS, *WINDOWS, *SESSIONS, *SORTED, *PANES, *DEEPER)
+    for law in (*LAWS, *WINDOWS, *SESSIONS, *SORTED, *PANES, *DEEPER, *MATCHES)
 ]
 LAW = {law.name: law for law in (*LAWS, *SESSIONS)}
 
@@ -82,6 +84,21 @@ def test_a_group_counts_once_however_many_ticks_had_its_rows(
     monkeypatch.setattr(Engine, "_running", chosen)
     found = outcome(derive(spark), LAW["group by with partial results"], MINE, range(1, 10), restart=not local)
     assert [sum(holding.values()) for holding in found.holding] == [1, 1, 2, 2, 2, 0, 1, 1, 0]
+
+
+MATCHED = """SELECT STREAM f, l FROM a MATCH_RECOGNIZE ({0} ORDER BY ROWTIME MEASURES FIRST(A.n) AS f, LAST(B.n) AS l
+  ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW PATTERN (A B) WITHIN INTERVAL '2' SECOND DEFINE A AS v = 1, B AS v = 2)"""
+
+
+@pytest.mark.parametrize("partition", ["", "PARTITION BY ev"])
+def test_a_match_holds_the_rows_that_can_still_match_and_no_partitions(spark: SparkSession, partition: str) -> None:
+    law = replace(LAW["group by with partial results"], sql=MATCHED.format(partition))
+    rows = [item(1, "a", "x", 1), item(2, "a", "x", 2, v=2), item(3, "a", "x", 3), item(4, "a", "x", 3, v=0),
+            item(5, "a", "x", 4, v=1), bound(6, "a", "x", 9)]  # fmt: skip
+    each = outcome(derive(spark), law, rows, range(1, len(rows) + 1))
+    assert [holding.get("query.match/rows", 0) for holding in each.holding] == [1, 0, 1, 0, 1, 0]
+    assert not any("partitions" in key for holding in each.holding for key in holding)
+    same_holding(each, outcome(derive(spark), law, rows, [2, 4, 6], restart=True))
 
 
 def test_the_law_catches_parts_that_are_counted(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

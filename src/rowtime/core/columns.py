@@ -119,6 +119,7 @@ PARTITION = (  # positions: of the first row, of the first that is kept, is no s
     *hidden(BIGINT, "__first_row", "__kept_from", "__start_from", "__matched_to"),
     *hidden(BIGINT, "__matches", "__least", "__turn"),  # how many; µs: what may yet go out; which of several is newest
     *hidden(BIGINT, "__opened", "__decided"),  # µs: the first start that is not decided, and the bound that decides it
+    *hidden(BIGINT, "__waiting"),  # how many rows from that start on
 )
 
 # Columns for joins of rows.

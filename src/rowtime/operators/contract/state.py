@@ -104,7 +104,7 @@ class Kept:
     release results, so that they count as held. ``groups``: the columns that tell groups apart, if rows are parts of
     groups, which count as held instead; ``lasting``: no time ends them; ``since``: the column with their starts, if
     groups of the same columns are one where they overlap. ``counts``: columns whose sum counts, if a row stands for
-    several or takes one back.
+    several or takes one back. ``counted``: the field of the operator's control that has the number instead.
     """
 
     time: str
@@ -117,6 +117,7 @@ class Kept:
     lasting: bool = False
     since: str = ""
     counts: tuple[str, ...] = ()
+    counted: str = ""
 
     @property
     def timing(self) -> str:

@@ -81,6 +81,7 @@ class MatchControl(Control):
     to where starts have been decided. ``least`` (µs UTC): no row below it may still be emitted. ``turn``: how often
     partitions have been written. ``open``: the oldest match that is not certain: its ``key`` as text, its first row
     (``since``) and the bound that decides it (``until``, both µs UTC), set anew in each tick; empty for none.
+    ``waiting``: the number of rows that can still match.
     """
 
     types: Mapping[str, str] = field(default_factory=dict)
@@ -88,6 +89,7 @@ class MatchControl(Control):
     least: int = END
     turn: int = 0
     open: Mapping[str, Any] = field(default_factory=dict)
+    waiting: int = 0
 
 
 @dataclass(frozen=True)
@@ -295,11 +297,11 @@ class Match(Unary):
 
     @property
     def _rows(self) -> Kept:
-        return Kept(DUE, (*self._places, POSITION, *self.arguments.values(), *self.passed), ROWS)
+        return Kept(DUE, (*self._places, POSITION, *self.arguments.values(), *self.passed), ROWS, counted="waiting")
 
     @property
     def _partitions(self) -> Kept:
-        return Kept(DUE, (*self._places, *PARTITION), PARTITIONS)
+        return Kept(DUE, (*self._places, *PARTITION), PARTITIONS, waits=False)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Find matches in new and kept rows; keep rows that are not decided."""
@@ -319,8 +321,8 @@ class Match(Unary):
         else:
             match_tick.at(None, clock)
         memory.forget(clock)
-        lowest, oldest = memory.standing(clock)
-        control = tick.remember(self, bound=clock, least=lowest, open=oldest)
+        lowest, oldest, waiting = memory.standing(clock)
+        control = tick.remember(self, bound=clock, least=lowest, open=oldest, waiting=waiting)
         rows = match_tick.rows()
         return Delta(rows, self.promises([delta.clocks], control), match_tick.count if rows is not None else 0)
 

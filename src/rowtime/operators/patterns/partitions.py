@@ -18,11 +18,15 @@ from rowtime.kernels.frames import Flags, Ints, by_key
 from rowtime.kernels.matching.rows import Rows
 from rowtime.kernels.windowed import ranks, whole
 
-FIRST_ROW, KEPT_FROM, START_FROM, MATCHED_TO, MATCHES, LEAST, TURN, OPENED, DECIDED = PARTITION
+FIRST_ROW, KEPT_FROM, START_FROM, MATCHED_TO, MATCHES, LEAST, TURN, OPENED, DECIDED, WAITING = PARTITION
 
 
 def newest(keys: Sequence[str], heads: pa.Table) -> pa.Table:
-    """Return the last state of each partition's key."""
+    """Return the last state of each partition's key; one of an older version may not say how many rows wait."""
+    if WAITING not in heads.column_names:
+        heads = heads.append_column(WAITING, pa.array(np.zeros(heads.num_rows, np.int64)))
+    elif heads[WAITING].null_count:
+        heads = heads.set_column(heads.column_names.index(WAITING), WAITING, heads[WAITING].fill_null(0))
     codes = ranks([[heads[key]] for key in keys], heads.num_rows)
     order = np.lexsort((column(heads, TURN), codes))
     last = np.concatenate((codes[order][1:] != codes[order][:-1], [True])) if len(order) else np.zeros(0, np.bool_)

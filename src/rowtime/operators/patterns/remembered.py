@@ -26,6 +26,7 @@ from rowtime.operators.patterns.partitions import (
     OPENED,
     START_FROM,
     TURN,
+    WAITING,
     Laid,
     column,
     newest,
@@ -130,6 +131,7 @@ class Memory:
             MATCHES: stand.counts,
             LEAST: matches.least,
             TURN: np.full(len(last), turn),
+            WAITING: rows.ends - np.minimum(matches.next, rows.ends),
         }
         heads = laid.table.select([*self.keys, KEY_HASH]).take(pa.array(rows.begins))
         for name, values in state.items():
@@ -147,21 +149,22 @@ class Memory:
 
     # -- all keys -------------------------------------------------------------------------------
 
-    def standing(self, clock: int) -> tuple[int, dict[str, object]]:
+    def standing(self, clock: int) -> tuple[int, dict[str, object], int]:
         """Return the least row time (µs) that may still be emitted, END for none; and the oldest open match.
 
-        The match has the key as text, its first row and the bound that decides it (both µs).
+        The match has the key as text, its first row and the bound that decides it (both µs). And the number of rows
+        that can still match.
         """
         heads = self._heads(clock)
         if not heads.num_rows:
-            return END, {}
+            return END, {}, 0
         opened, decided = column(heads, OPENED), column(heads, DECIDED)
         first = int(opened.argmin())
         if opened[first] >= END:
-            return END, {}
+            return END, {}, 0
         key = ", ".join(str(heads[name][first].as_py()) for name in self.keys)
         oldest = {"key": key, "since": int(opened[first]), "until": int(decided[first])}
-        return int(column(heads, LEAST).min()), oldest
+        return int(column(heads, LEAST).min()), oldest, int(column(heads, WAITING).sum())
 
     def _heads(self, clock: int) -> pa.Table:
         """Return the state of all keys that may be needed at a clock."""
