@@ -87,7 +87,8 @@ def test_a_group_counts_once_however_many_ticks_had_its_rows(
 
 
 MATCHED = """SELECT STREAM f, l FROM a MATCH_RECOGNIZE ({0} ORDER BY ROWTIME MEASURES FIRST(A.n) AS f, LAST(B.n) AS l
-  ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW PATTERN (A B) WITHIN INTERVAL '2' SECOND DEFINE A AS v = 1, B AS v = 2)"""
+  ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW PATTERN (A B) WITHIN INTERVAL '2' SECOND
+  DEFINE A AS v = 1, B AS v = 2)"""
 
 
 @pytest.mark.parametrize("partition", ["", "PARTITION BY ev"])
