@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test wheel slow goldens lint fuzz crash model soak cluster conformance bench docs options outputs pictures matrix release flink format lock \
+.PHONY: help env run test wheel slow goldens lint fuzz crash model soak cluster conformance expressions bench docs options outputs pictures matrix release flink format lock \
 	clean
 
 help: ## list the targets
@@ -85,6 +85,9 @@ cluster: env ## run pipelines on a Spark cluster whose workers are killed (ARGS=
 
 conformance: env ## run others' tests and random pipelines beside DuckDB (SUITES=folder, ARGS="--write" writes the page)
 	@$(WITH_JAVA) SUITES="$(SUITES)" $(BIN)/python -m conformance $(ARGS)
+
+expressions: env ## compare 20,000 random expressions on the driver with Spark (ARGS="--expressions 2000 --seed 7")
+	@$(WITH_JAVA) $(BIN)/python -m conformance.engines $(ARGS)
 
 bench: env ## run the short benchmarks
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks --short $(ARGS)

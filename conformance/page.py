@@ -32,6 +32,17 @@ where it was.
 | suite | cases | right | refused | different on purpose | wrong |
 | --- | --- | --- | --- | --- | --- |
 """
+EXPRESSIONS: Final = """
+## Random expressions
+
+The driver computes most expressions with DuckDB, and must give Spark's values. `make expressions` (`python -m
+conformance.engines --expressions 20000 --seed 1`) draws expressions, aggregates and windows over columns of 29 types
+with edge cases as values, until 20,000 of them have a translation. Both compute each of them for each row or group:
+the value and its type are the same (NaN equals NaN, and the zeros differ), or both fail. A difference is printed with
+the smallest part that shows it and the row. Expressions without a translation are only counted, because Spark
+computes them in any case; so are rows that only the driver cannot compute. Every rule of the translator has to be
+drawn.
+"""
 RANDOM: Final = """
 ## Random pipelines
 
@@ -61,7 +72,7 @@ def page(suites: Sequence[Suite], compared: Sequence[Compared], seed: int) -> st
     """Return the text of the page; the first of ``compared`` is beside DuckDB, the other one beside PyFlink."""
     texts = (RANDOM, BESIDE_FLINK + "".join(f"- {why}\n" for why in LEFT_OUT))
     random = [line for text, one in zip(texts, compared, strict=False) for line in _random(text, one, seed)]
-    return HEAD + "".join([*_table(suites), *_reasons(suites), *random])
+    return HEAD + "".join([*_table(suites), *_reasons(suites), EXPRESSIONS, *random])
 
 
 def _table(suites: Sequence[Suite]) -> Iterator[str]:

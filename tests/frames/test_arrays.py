@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from conformance.edge_values import VALUES
 from rowtime.expr.aggregates import ordered_text
 from rowtime.frames.kinds import arrow_of
 from rowtime.frames.local import LocalFrame, is_local
 from rowtime.operators.rows.collations import grouped
 from rowtime.sql.script import parse_expression
-from tests.frames.test_same_as_spark import VALUES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -116,6 +116,7 @@ def test_null_elements_are_sorted_like_in_spark(spark: SparkSession) -> None:
 @pytest.mark.parametrize("text", [
     "sort_array(v)", "slice(l, -2, 2)", "slice(l, n, 1)", "array_sort(l, (a, b) -> a - b)", "array_join(l, ',', 'x')",
     "transform(l, x -> x)", "array_join(n, ',')", "sort_array(d)",
+    "transform(array_sort(collect_list(CASE WHEN TRUE THEN struct(n AS p, NULL AS v) END)), x -> x.v)",
 ])  # fmt: skip
 def test_spark_computes_other_arrays(spark: SparkSession, text: str) -> None:
     kinds = [("v", "bigint"), ("n", "int"), ("l", "array<bigint>"), ("d", "array<struct<a:double>>")]

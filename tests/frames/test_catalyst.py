@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
+from conformance.edge_values import VALUES
 from rowtime.frames import catalyst
 from rowtime.frames.kinds import arrow_of, spark_type
 from rowtime.frames.local import LocalFrame, is_local
 from rowtime.frames.queries import Uncomputed
 from rowtime.runtime.session import derive
-from tests.frames.test_same_as_spark import VALUES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

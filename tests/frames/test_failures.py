@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from conformance.edge_values import VALUES
+from conformance.engines import compared
 from rowtime.frames import queries
 from rowtime.frames.kinds import arrow_of
 from rowtime.frames.local import LocalFrame
@@ -16,8 +19,6 @@ from rowtime.frames.optimizers import SAFE, restrict
 from rowtime.frames.queries import Uncomputed
 from rowtime.operators.rows.attempt import attempted
 from rowtime.operators.rows.collations import grouped
-from tests.frames.compared import compared
-from tests.frames.test_same_as_spark import VALUES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,6 +101,56 @@ def test_a_row_that_fails_in_spark_fails_on_the_driver(
             assert isinstance(what, LocalFrame)
             with pytest.raises(Uncomputed):
                 what.toArrow()
+
+
+NOTHING = "(CASE WHEN b = 1 THEN a END)"
+BESIDE_NULL = [
+    f"{NOTHING} % (a + 1)", f"{NOTHING} DIV (a + 1)", f"{NOTHING} / (a + 1)", "mod(NULLIF(b, 0), - (a + 1))",
+    f"CAST({NOTHING} AS STRING) || CAST(a + 1 AS STRING)",
+    f"concat(CAST({NOTHING} AS STRING), 'x', CAST(a + 1 AS STRING))",
+]  # fmt: skip
+
+
+def test_what_fails_beside_null_fails_where_spark_computes_it(spark: SparkSession) -> None:
+    """Spark computes a divisor before the dividend, and all texts of CONCAT."""
+    table = pa.table({"n": [0, 1], "a": pa.array([2**31 - 1] * 2, pa.int32()), "b": pa.array([0, 0], pa.int32())})
+    found = compared(spark, table, [("n", "bigint"), ("a", "int"), ("b", "int")], BESIDE_NULL)
+    assert [*found.here] == BESIDE_NULL
+    assert not found.differ, found.differ
+    assert (found.failed, found.given_up) == (2 * len(BESIDE_NULL), [])
+
+
+@pytest.mark.parametrize("text", [
+    "(a + 1) + CAST(NULL AS INT)", "(a + 1) % nullif(1, 1)", "CAST(a + 1 AS STRING) || NULL", "NULL * (a + 1)",
+    "(a + 1) - (CASE WHEN FALSE THEN 1 END)", "startswith(CAST(a + 1 AS STRING), CAST(NULL AS STRING))",
+    "replace(CAST(a + 1 AS STRING), 'a', NULL)",
+])  # fmt: skip
+def test_a_null_that_is_no_column_leaves_an_expression_to_spark(spark: SparkSession, text: str) -> None:
+    """DuckDB computes nothing beside it, so what fails in Spark would be NULL."""
+    assert not LocalFrame.empty(spark, [("a", "int")]).translates(text)
+
+
+def test_a_product_of_decimals_has_all_its_digits(spark: SparkSession) -> None:
+    """A row that fails sends its tick to Spark."""
+    great = Decimal("-99999999.99")
+    table = pa.table({"n": [0], "a": pa.array([great], arrow_of("decimal(10,2)")), "b": pa.array([10**9], pa.int32())})
+    texts = ["a * a", "a * 0.999999999", "a * b", "b * a", "a * a * 2"]
+    found = compared(spark, table, [("n", "bigint"), ("a", "decimal(10,2)"), ("b", "int")], texts)
+    assert [*found.here] == texts
+    assert (found.differ, found.given_up, found.failed) == ([], [], 0)
+
+
+def test_an_empty_binary_literal_is_left_to_spark(spark: SparkSession) -> None:
+    frame = LocalFrame.empty(spark, [("a", "binary"), ("c", "boolean"), ("t", "array<string>")])
+    for text in (
+        "concat(a, X'')",
+        "a = X''",
+        "if(c, a, X'')",
+        "nullif(a, X'') IS NULL",
+        "array_join(t, ',', X'')",
+        "trim(BOTH X'' FROM 'x')",
+    ):
+        assert not frame.translates(text)
 
 
 def test_each_step_of_the_optimizer_is_known() -> None:

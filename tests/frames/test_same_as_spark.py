@@ -2,48 +2,23 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import math
-from decimal import Decimal
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
+from conformance.edge_values import VALUES
+from conformance.engines import compared
 from rowtime.frames.kinds import arrow_of
 from rowtime.frames.translated import parsed, scope_of
 from rowtime.frames.values import Value
-from tests.frames.compared import compared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.sampled(8)
 
-_UTC = dt.UTC
-_TIMES = [
-    None if text is None else dt.datetime.fromisoformat(text)
-    for text in (
-        "0001-01-01T00:00:00", "1582-10-10T12:00:00", "1899-12-31T23:59:59.999999", "1969-12-31T23:59:59.999999",
-        "1970-01-01T00:00:00", "2024-02-29T13:07:05.000001", "2026-11-22T00:00:00", "9999-12-31T23:59:59.999999", None,
-    )
-]  # fmt: skip
-VALUES: dict[str, list[Any]] = {
-    "tinyint": [-128, -7, -1, 0, 1, 3, 127, None],
-    "smallint": [-32768, -7, 0, 2, 32767, None],
-    "int": [-(2**31), -7, -1, 0, 1, 2, 10, 2**31 - 1, None],
-    "bigint": [-(2**63), -7, -1, 0, 1, 2, 60_000_000, 2**62, 2**63 - 1, None],
-    "double": [-math.inf, -2.5, -0.0, 0.0, 0.1, 1.0, 3.0, 1e300, math.inf, math.nan, None],
-    "float": [-math.inf, -2.5, -0.0, 0.0, 0.5, 3.0, math.inf, math.nan, None],
-    "decimal(10,2)": [Decimal("-99999999.99"), Decimal("0.00"), Decimal("0.01"), Decimal("12.50"), None],
-    "decimal(5,4)": [Decimal("-1.0001"), Decimal(0), Decimal("9.9999"), None],
-    "boolean": [True, False, None],
-    "string": ["", "a", "A", "ab", "é", "e\u0301", "😀", "z'", '"', "%", " \t\u00a0 b \u2003 ", "\\", " ", "10", None],
-    "date": [time and time.date() for time in _TIMES],
-    "timestamp": [time and time.replace(tzinfo=_UTC) for time in _TIMES],
-    "timestamp_ntz": _TIMES,
-}
 NUMBERS = ("tinyint", "smallint", "int", "bigint", "double")
 WHOLE = NUMBERS[:-1]
 

@@ -8,10 +8,10 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import types as spark_types
 
+from conformance.edge_values import VALUES
 from rowtime.frames.kinds import holds, spark_type, type_text
 from rowtime.frames.local import LocalFrame, is_local
 from rowtime.frames.typed import beside, groups, schema_of, type_of
-from tests.frames.test_same_as_spark import VALUES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

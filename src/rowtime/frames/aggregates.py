@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
 from sqlglot import exp
 
-from rowtime.frames.kinds import DECIMAL, MOST_DIGITS, PLAIN, decimal, fields_of
+from rowtime.frames.kinds import DECIMAL, MOST_DIGITS, PLAIN, decimal, fields_of, sql_type
 from rowtime.frames.values import READS, Rule, Scope, Value, cast, constant, only, plain
 from rowtime.frames.words import Untranslated
+
+_FLOATS: Final = re.compile(r"\b(?:float|double)\b", re.IGNORECASE)
+
+_CAST: Final = ("CAST(sum(", "CAST(arg_")
+"""How an aggregate begins whose call stands in a cast."""
 
 
 def _windowed(node: exp.Expr, scope: Scope) -> Value:
@@ -34,7 +40,7 @@ def _windowed(node: exp.Expr, scope: Scope) -> Value:
         inside.append(_frame(spec))
     computed = scope.value(call)
     over = f"OVER ({' '.join(inside)})"
-    inner, _, kind = computed.sql.rpartition(" AS ") if computed.sql.startswith("CAST(sum(") else (computed.sql, "", "")
+    inner, _, kind = computed.sql.rpartition(" AS ") if computed.sql.startswith(_CAST) else (computed.sql, "", "")
     return Value(f"{inner} {over} AS {kind}" if kind else f"{inner} {over}", computed.type)
 
 
@@ -79,6 +85,11 @@ def _extreme(name: str) -> Rule:
         if node.expressions or isinstance(node.this, exp.Distinct):
             raise Untranslated(node.sql())
         of = plain(scope.value(node.this))
+        if of.type == "double":  # of equal values, which both zeros are, the first one
+            return Value(f"arg_{name}({of.sql}, {of.sql})", of.type)
+        if of.type == "float":
+            wide = f"CAST({of.sql} AS DOUBLE)"
+            return Value(f"CAST(arg_{name}({wide}, {wide}) AS FLOAT)", of.type)
         return Value(f"{name}({of.sql})", of.type)
 
     return rule
@@ -95,9 +106,11 @@ def _ordered(of: Value) -> str:
 def _extreme_by(name: str) -> Rule:
     def rule(node: exp.Expr, scope: Scope) -> Value:
         of, by = scope.value(node.this), scope.value(node.expression)
+        floats = _FLOATS.search(of.type) is not None  # of which DuckDB would compare and return one zero only
+        kept = f"CAST({of.sql} AS {sql_type(of.type, bits=True)})" if floats else of.sql
         # DuckDB skips rows whose value is NULL; a struct keeps them.
-        sql = f"struct_extract({name}(struct_pack(v := {of.sql}), {_ordered(by)}), 'v')"
-        return Value(sql, of.type)
+        sql = f"struct_extract({name}(struct_pack(v := {kept}), {_ordered(by)}), 'v')"
+        return Value(f"CAST({sql} AS {sql_type(of.type)})" if floats else sql, of.type)
 
     return rule
 
@@ -118,7 +131,7 @@ def _sum(node: exp.Expr, scope: Scope) -> Value:
 
 def _filtered(node: exp.Expr, scope: Scope) -> Value:
     inner = scope.value(node.this)
-    if not isinstance(node.this, exp.Count | exp.Min | exp.Max):
+    if not isinstance(node.this, exp.Count | exp.Min | exp.Max) or inner.sql.startswith(_CAST):
         raise Untranslated(node.sql())
     return Value(f"{inner.sql} FILTER (WHERE {scope.boolean(node.expression.this)})", inner.type)
 

@@ -39,6 +39,8 @@ def _collected(node: exp.Expr, scope: Scope) -> Value:
         raise Untranslated(node.sql())
     *places, value = (part.expression if isinstance(part, exp.PropertyEQ) else part for part in struct.expressions)
     of = scope.value(value)
+    if of.type == "void":  # there are no columns of it
+        raise Untranslated(node.sql())
     order = ", ".join(sort_key(place, scope) for place in places)
     sql = f"list({of.sql} ORDER BY {order}) FILTER (WHERE {scope.boolean(branch.this)})"
     return Value(f"coalesce({sql}, [])", array_text(of.type))

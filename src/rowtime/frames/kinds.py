@@ -109,13 +109,18 @@ def type_of(node: exp.DataType) -> str:
     return re.sub(r"\s*,\s*", ",", node.sql("spark").lower())
 
 
-def sql_type(kind: str) -> str:
-    """Return a type in DuckDB's notation; raises ``Untranslated`` for any other type."""
+def sql_type(kind: str, *, bits: bool = False) -> str:
+    """Return a type in DuckDB's notation; raises ``Untranslated`` for any other type.
+
+    ``bits``: the type to which values are cast where DuckDB would lose the sign of a zero.
+    """
     fields = fields_of(kind)
     if fields:
-        return f"STRUCT({', '.join(f'{quoted(name)} {sql_type(of)}' for name, of in fields.items())})"
+        return f"STRUCT({', '.join(f'{quoted(name)} {sql_type(of, bits=bits)}' for name, of in fields.items())})"
     if kind.upper().startswith("ARRAY<"):
-        return f"{sql_type(element_of(kind))}[]"
+        return f"{sql_type(element_of(kind), bits=bits)}[]"
+    if bits and kind in ("float", "double"):
+        return "BIT"
     if kind not in PLAIN and not DECIMAL.fullmatch(kind):
         raise Untranslated(kind)
     return PLAIN.get(kind, kind)

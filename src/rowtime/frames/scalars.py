@@ -9,6 +9,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from rowtime.frames.computed_parts import after, all_hold, together_computed
 from rowtime.frames.intervals import UNITS, micros
 from rowtime.frames.kinds import DECIMAL, TIMES, WHOLE, decimal, fields_of, sql_type, struct_text, type_of
 from rowtime.frames.prepared import PASSED
@@ -32,11 +33,7 @@ from rowtime.sql.generate import BEYOND_BIGINT
 
 _MONDAY: Final = 4 * 86400 * 10**6  # µs from 1970-01-01, a Thursday, to the Monday after it
 _CALENDAR: Final = ("MONTH", "QUARTER", "YEAR")
-_SAFE: Final = frozenset(
-    {exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Dot, exp.And, exp.Or, exp.Not}
-    | {exp.Is, exp.In, exp.Between, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.UnixMicros}
-)
-"""Nodes that never fail, for values that `comparable` accepts."""
+_NARROW: Final = 18  # digits of a decimal in 64 bits
 _POINT: Final = re.compile(r"-?\d+\.\d+")
 _INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?", re.ASCII)
 
@@ -179,6 +176,8 @@ def _of_decimals(sign: str, node: exp.Expr, left: Value, right: Value) -> Value:
     kind = decimal(p1 + p2 + 1 if sign == "*" else max(p1 - s1, p2 - s2) + scale + 1, scale)
     if sign != "*":
         left, right = (Value(f"CAST({side.sql} AS {kind})", kind) for side in (left, right))
+    elif max(p1, p2) <= _NARROW < p1 + p2:  # DuckDB would multiply them in 64 bits
+        left = Value(f"CAST({left.sql} AS {decimal(_NARROW + 1, s1)})", kind)
     return Value(f"CAST({left.sql} {sign} {right.sql} AS {kind})", kind)
 
 
@@ -192,7 +191,7 @@ def _divided(node: exp.Expr, scope: Scope) -> Value:
         raise Untranslated(node.sql())
     left, right = (cast(one, "double").sql for one in parts)
     fails = f"(1 // CAST({right} <> 0 AS INTEGER))"  # for a zero divisor; DuckDB would divide floats by it
-    return Value(f"({left} / {right} * {fails})", "double")
+    return Value(after(node.expression, right, f"({left} / {right} * {fails})"), "double")
 
 
 def _whole_division(sign: str, kind: str | None) -> Rule:
@@ -202,7 +201,7 @@ def _whole_division(sign: str, kind: str | None) -> Rule:
             raise Untranslated(common)
         if kind is not None:
             left, right = cast(left, kind), cast(right, kind)
-        return Value(f"({left.sql} {sign} {right.sql})", kind or common)
+        return Value(after(node.expression, right.sql, f"({left.sql} {sign} {right.sql})"), kind or common)
 
     return rule
 
@@ -219,14 +218,7 @@ def _negated(node: exp.Expr, scope: Scope) -> Value:
 
 def _and(node: exp.Expr, scope: Scope) -> Value:
     parts = [*node.flatten()]
-    return _all([scope.boolean(part) for part in parts], parts)
-
-
-def _all(texts: Sequence[str], parts: Sequence[exp.Expr]) -> Value:
-    """Return whether all hold: DuckDB stops at NULL too, so one before a part that may fail comes again at the end."""
-    last = max((n for n, part in enumerate(parts) if not _SAFE.issuperset(map(type, part.walk()))), default=0)
-    first = [f"({text} OR ({text} IS NULL))" for text in texts[:last]]
-    return Value(f"({' AND '.join([*first, *texts[last:], *texts[:last]])})", "boolean")
+    return all_hold([scope.boolean(part) for part in parts], parts)
 
 
 def _is(node: exp.Expr, scope: Scope) -> Value:
@@ -250,7 +242,7 @@ def _between(node: exp.Expr, scope: Scope) -> Value:
     low_of, low = comparable(parts[:2])
     high_of, high = comparable([parts[0], parts[2]])
     texts = [f"({low_of.sql} >= {low.sql})", f"({high_of.sql} <= {high.sql})"]
-    return _all(texts, [node.args["low"], node.args["high"]])
+    return all_hold(texts, [node.args["low"], node.args["high"]])
 
 
 def _case(node: exp.Expr, scope: Scope) -> Value:
@@ -276,8 +268,8 @@ def _branches(tests: Sequence[str], results: Sequence[exp.Expr], last: exp.Expr 
 def _listed(name: str) -> Rule:
     def rule(node: exp.Expr, scope: Scope) -> Value:
         values, kind = together([scope.value(part) for part in (node.this, *node.expressions)])
-        if name != "coalesce":
-            plain(Value("", kind))
+        if name != "coalesce" and plain(Value("", kind)).type == "float":
+            raise Untranslated(node.sql())  # DuckDB's has one zero
         return Value(f"{name}({', '.join(of.sql for of in values)})", kind)
 
     return rule
@@ -309,7 +301,7 @@ def _concatenated(node: exp.Expr, scope: Scope) -> Value:
     values = [scope.value(part) for part in parts]
     if any(of.type != "string" for of in values):
         raise Untranslated(node.sql())
-    return Value(f"({' || '.join(of.sql for of in values)})", "string")
+    return Value(together_computed(parts, [of.sql for of in values], " || "), "string")
 
 
 def _passed(node: exp.Expr, scope: Scope) -> Value:
@@ -321,6 +313,8 @@ def _passed(node: exp.Expr, scope: Scope) -> Value:
     if inner.name.lower() != "pmod" or constant(inner.expressions[1]) != 1:
         raise Untranslated("get")
     number, column = scope.value(of.expressions[0]), scope.value(inner.expressions[0])
+    if not column.whole:
+        raise Untranslated(column.type)
     return Value(f"CASE WHEN {column.sql} IS NOT NULL THEN {PASSED.format(number.sql)} END", number.type)
 
 

@@ -1,8 +1,9 @@
 """Translates Spark SQL into DuckDB's, if both are known to give the same values.
 
 Anything that is not listed in `frames.scalars`, `frames.functions` and `frames.aggregates`, or that has other types,
-raises ``Untranslated``: Spark then computes it. An expression that fails in one fails in the other, perhaps with
-another message: Spark's is reported. `tests/frames/test_same_as_spark.py` compares both over the values of every type.
+raises ``Untranslated``: Spark then computes it. What fails in Spark fails here, perhaps with another message: Spark's
+is reported; rows that fail only here are Spark's. `tests/frames/test_same_as_spark.py` compares both over the values
+of every type, and `conformance/engines.py` random expressions.
 """
 
 from __future__ import annotations

@@ -57,6 +57,12 @@ READS: Final[Mapping[type, frozenset[str]]] = {
     exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side"}),
 }
 """The parts of a node that its rule reads, if these are not the `USUAL` ones."""
+_CALLS: Final = (
+    exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.DPipe, exp.Concat, exp.Replace, exp.Contains,
+    exp.StartsWith, exp.EndsWith,
+)  # fmt: skip
+"""What is NULL beside a NULL, but not before the other parts are computed, which may fail."""
+_MAYBE_NULL: Final = (exp.Null, exp.Case, exp.If, exp.Nullif)
 
 
 @dataclass(frozen=True)
@@ -95,10 +101,17 @@ class Scope:
         if rule is None:
             raise Untranslated(f"{type(node).__name__} {node.name}")
         only(node, READS.get(type(node), USUAL))
+        if isinstance(node, _CALLS) and any(map(_is_null_constant, node.iter_expressions())):
+            raise Untranslated("NULL")  # DuckDB computes nothing else beside it
         try:
             return rule(node, self)
-        except (AttributeError, KeyError, TypeError, ValueError) as odd:  # a tree of a form that no rule knows
-            raise Untranslated(node.sql()) from odd
+        except (
+            AttributeError,
+            KeyError,
+            TypeError,
+            ValueError,
+        ) as odd:  # a tree of a form that no rule knows, or none that can be written (`X''`)
+            raise Untranslated(type(node).__name__) from odd
 
     def boolean(self, node: exp.Expr) -> str:
         """Translate a condition; raises ``Untranslated``."""
@@ -112,11 +125,15 @@ Rule = Callable[[exp.Expr, Scope], Value]
 """Translates one kind of node."""
 
 
+def _is_null_constant(node: exp.Expr) -> bool:
+    return node.find(*_MAYBE_NULL) is not None and node.find(exp.Column) is None
+
+
 def only(node: exp.Expr, parts: Collection[str]) -> None:
     """Refuse a node with parts that its rule does not read: a step, a zone, a default."""
     more = [name for name, part in node.args.items() if part and name not in parts]
     if more:
-        raise Untranslated(f"{', '.join(more)} of {node.sql()}")
+        raise Untranslated(f"{', '.join(more)} of {type(node).__name__}")
 
 
 def cast(of: Value, kind: str) -> Value:
