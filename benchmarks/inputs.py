@@ -1,11 +1,11 @@
 """The same rows as other programs write them: Kafka, JSON lines, CSV with quotes, Parquet without time zones.
 
-    python -m benchmarks.inputs [--rows 1000000] [--tries 3] [--only json]
+    python -m benchmarks.inputs [--rows 1000000] [--tries 3] [--only json] [--key "INITCAP(k)"]
 
 sorts each by its event time with 60 s for disorder, and counts and sums by minute and key into Parquet: rowtime on the
 driver, rowtime in tasks of Spark, and Spark's own engine, in turns in one process with two shuffle partitions. It
 prints the median seconds, the jobs of a tick, and the speed against Spark's engine. The groups have to be equal; Spark
-does not show the last minutes, because its input has no end.
+does not show the last minutes, because its input has no end. ``--key``: group by an expression over k and note.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SCHEMA: Final = "k STRING, v INT, note STRING, ev TIMESTAMP"
 QUERY: Final = """
 CREATE STREAM o (m TIMESTAMP, k STRING, c BIGINT, s BIGINT) USING parquet OPTIONS (path '{out}', ordered 'false');
 CREATE PUMP p AS INSERT INTO o SELECT STREAM FLOOR(t.ROWTIME TO MINUTE) AS m, k, COUNT(*) AS c, SUM(v) AS s
-FROM (SELECT STREAM ev AS ROWTIME, k, v FROM a ORDER BY ev WITHIN INTERVAL '60' SECOND) AS t
+FROM (SELECT STREAM ev AS ROWTIME, {key} AS k, v FROM a ORDER BY ev WITHIN INTERVAL '60' SECOND) AS t
 GROUP BY FLOOR(t.ROWTIME TO MINUTE), k;
 """
 Run = tuple[float, float, set[tuple[Any, ...]]]
@@ -106,11 +106,11 @@ def send(broker: Broker, rows: int) -> None:
 
 
 def ours(  # noqa: PLR0913 - a source, and how it is read
-    spark: SparkSession, source: str, place: Path, small_ticks: str, limits: rt.Limits, *, end: bool
+    spark: SparkSession, source: str, place: Path, small_ticks: str, limits: rt.Limits, *, key: str, end: bool
 ) -> Run:
     """Run rowtime to the end of its present input."""
     pipeline = rt.Pipeline(spark, home=place / "home", small_ticks=small_ticks)
-    pipeline.sql(f"CREATE STREAM a ({SCHEMA}) {source};" + QUERY.format(out=place / "out"))
+    pipeline.sql(f"CREATE STREAM a ({SCHEMA}) {source};" + QUERY.format(out=place / "out", key=key))
     jobs: list[int] = []
     began = time.perf_counter()
     engine = pipeline._engine(place / "check", limits, ends=end)  # noqa: SLF001 - a benchmark counts its jobs
@@ -124,11 +124,12 @@ def ours(  # noqa: PLR0913 - a source, and how it is read
     return time.perf_counter() - began, median(jobs), groups(place / "out", "m")
 
 
-def native(spark: SparkSession, source: Callable[[SparkSession], DataFrame], place: Path) -> Run:
+def native(spark: SparkSession, source: Callable[[SparkSession], DataFrame], place: Path, key: str) -> Run:
     """Run Spark's engine to the end of the present input."""
     began = time.perf_counter()
     window = F.window("ev", "1 minute")
-    grouped = source(spark).withWatermark("ev", f"{TOLERANCE} seconds").groupBy(window, "k")
+    timed = source(spark).withWatermark("ev", f"{TOLERANCE} seconds")
+    grouped = timed.groupBy(window, F.expr(key).alias("k"))
     totals = grouped.agg(F.count("*").alias("c"), F.sum("v").alias("s")).selectExpr("window.start AS m", "k", "c", "s")
     options = {"path": str(place / "out"), "checkpointLocation": str(place / "check")}
     query = totals.writeStream.format("parquet").options(**options).trigger(availableNow=True).start()
@@ -171,6 +172,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--tries", type=int, default=3)
     parser.add_argument("--only", choices=["kafka", *WRITERS])
+    parser.add_argument("--key", default="k")
     asked_for = parser.parse_args()
     kinds = [asked_for.only] if asked_for.only else ["kafka", *WRITERS]
     jars = ",".join(find_connector().jars or [])
@@ -198,9 +200,9 @@ def measure_files(spark: SparkSession, folder: Path, kind: str, asked_for: argpa
         return (reader.option("header", "true") if kind == "csv" else reader).format(kind).load(str(folder))
 
     forms: dict[str, Callable[[Path], Run]] = {
-        "driver": lambda place: ours(spark, source, place, "driver", limits, end=True),
-        "tasks": lambda place: ours(spark, source, place, "spark", limits, end=True),
-        "native": lambda place: native(spark, theirs, place),
+        "driver": lambda place: ours(spark, source, place, "driver", limits, key=asked_for.key, end=True),
+        "tasks": lambda place: ours(spark, source, place, "spark", limits, key=asked_for.key, end=True),
+        "native": lambda place: native(spark, theirs, place, asked_for.key),
     }
     measure(spark, kind, forms, asked_for.tries)
 
@@ -219,9 +221,9 @@ def measure_kafka(spark: SparkSession, _folder: Path, kind: str, asked_for: argp
             return rows.select(F.from_json(F.col("value").cast("string"), SCHEMA).alias("r")).select("r.*")
 
         forms: dict[str, Callable[[Path], Run]] = {
-            "driver": lambda place: ours(spark, source, place, "driver", limits, end=False),
-            "tasks": lambda place: ours(spark, source, place, "spark", limits, end=False),
-            "native": lambda place: native(spark, theirs, place),
+            "driver": lambda place: ours(spark, source, place, "driver", limits, key=asked_for.key, end=False),
+            "tasks": lambda place: ours(spark, source, place, "spark", limits, key=asked_for.key, end=False),
+            "native": lambda place: native(spark, theirs, place, asked_for.key),
         }
         measure(spark, f"{kind}, {PARTITIONS} partitions", forms, asked_for.tries)
 

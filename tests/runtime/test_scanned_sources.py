@@ -120,6 +120,17 @@ def test_every_way_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -> N
     assert in_tasks["needs"] == ""
 
 
+def test_catalyst_computes_values_of_what_spark_reads_in_the_same_job(spark: SparkSession, tmp_path: Path) -> None:
+    sql = SQL.replace("MAX(note) AS l", "MAX(INITCAP(note)) AS l").replace(
+        "v, w, note, n", "v, w, n, MD5(note) AS note"
+    )
+    in_tasks, apart = (run(spark, tmp_path / str(len(way)), way, sql) for way in (WAYS[0], WAYS[2]))
+    for name in ("rows", "minutes", "totals", "clocks"):
+        assert in_tasks[name] == apart[name], name
+    assert in_tasks["needs"] == ""
+    assert in_tasks["jobs"][1:] == [1] * (TICKS - 1)
+
+
 def test_plain_text_is_decoded_where_the_tick_is_computed(spark: SparkSession, tmp_path: Path) -> None:
     """The second tick has a record that only Spark decodes: a second job, with the same rows."""
     sql = SQL.replace(", dateFormat 'yyyy-MM-dd'", "").replace("w DECIMAL(10, 2)", "w DOUBLE")

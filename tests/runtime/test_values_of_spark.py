@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import rowtime as rt
 from rowtime.frames.local import is_local
+from rowtime.runtime.executors.tasks import Run, Tasks, in_a_task, in_process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +48,9 @@ def write_files(folder: Path) -> None:
         os.utime(path, (1_700_000_000 + tick,) * 2)
 
 
-def run(spark: SparkSession, place: Path, sql: str = SQL, *, here: bool) -> Mapping[str, Any]:
+def run(
+    spark: SparkSession, place: Path, sql: str = SQL, *, here: bool, tasks: Tasks | None = None
+) -> Mapping[str, Any]:
     """Run the first ticks, and the others by another engine, as after a stop."""
     write_files(place / "in")
     got: list[Any] = []
@@ -58,7 +62,7 @@ def run(spark: SparkSession, place: Path, sql: str = SQL, *, here: bool) -> Mapp
         engine = pipeline._engine(place / "check", rt.Limits(files=1), ends=True)
         engine.tap = lambda _node, delta: local.add(is_local(delta.rows)) if delta.rows is not None else None
         for _ in range(most):
-            engine._here = here
+            engine._here, engine.tasks = here, tasks
             before = engine._job_times.next()
             if engine.tick() is None:
                 break
@@ -76,6 +80,25 @@ def test_rows_stay_on_the_driver_and_are_those_of_spark(spark: SparkSession, tmp
     assert sum(gate.get("MALFORMED", 0) for gate in apart["totals"].values()) == 1, apart["totals"]
     assert len(apart["minutes"]) == 12
     assert driver["local"] == {True, False}  # the tick of the row that fails is Spark's
+
+
+@pytest.mark.parametrize("how", [in_process, in_a_task])
+def test_a_task_computes_with_values_that_catalyst_computes_in_its_job(
+    spark: SparkSession, tmp_path: Path, how: Run
+) -> None:
+    tasks = Tasks(how)
+    driver, sent = run(spark, tmp_path / "driver", here=True), run(spark, tmp_path / "sent", here=True, tasks=tasks)
+    for name in ("rows", "minutes", "totals"):
+        assert driver[name] == sent[name], name
+    assert not tasks.needs
+    assert sent["local"] == {True, False}  # of the tick with the row that fails, which is the driver's
+    files = [
+        sum(path.is_file() for path in (tmp_path / way / "check" / "state").rglob("*.parquet"))
+        for way in ("driver", "sent")
+    ]
+    assert files[0] == files[1]  # trials leave none behind
+    if how is in_a_task:
+        assert [*sent["jobs"][1:BAD], *sent["jobs"][BAD + 1 :]] == [1] * (len(sent["jobs"]) - 2)
 
 
 def test_few_different_values_cost_a_job_in_the_first_tick_only(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,11 +2,15 @@
 
 The values that Spark has computed are kept for each session, so an expression over few different values costs a job in
 the first tick only. An error of Spark is not reported here: another way finds the row that fails.
+
+A process without a session has `Answers` instead; what they lack is `Wanted`, which ends the attempt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
@@ -48,6 +52,8 @@ _CHANGING: Final = frozenset(
     }
 )
 """Functions that have another value for each row, or each time."""
+_TIME: Final = re.compile(r"\b(\d{12,})L\b")
+_TEXT: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|`[^`]*`")
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,72 @@ class Part:
 
     sql: str
     columns: tuple[Column, ...]
+
+
+Call = tuple[str, int]
+"""Where values are asked for: an operator, and how many times it has asked before in its step."""
+
+
+class Wanted(BaseException):
+    """Spark has to say more of expressions before rows are known; no operator may handle it.
+
+    ``parts``: the expressions; ``rows``: for which values, by expression; ``call``: who asks. Without rows, the types
+    are wanted first; if they are ``None``, nothing else is.
+    """
+
+    def __init__(self, parts: Sequence[Part], rows: Sequence[pa.Table] | None = (), call: Call = ("", 0)) -> None:
+        super().__init__(", ".join(part.sql for part in parts))
+        self.parts, self.rows, self.call = parts, rows, call
+
+
+@dataclass
+class Answers:
+    """What Spark has said, for a process without a session.
+
+    ``functions``: the names of Spark's functions; ``kinds``: the types of expressions, empty for those it refuses;
+    ``values``: by call and expression; ``None`` if one cannot be computed.
+    """
+
+    functions: frozenset[str] = frozenset()
+    kinds: Mapping[Part, str] = field(default_factory=dict)
+    values: Mapping[Call, Mapping[Part, pa.Array | None]] = field(default_factory=dict)
+    _call: Call = ("", 0)
+
+    def steps(self, operator: str) -> None:
+        """Begin the step of an operator."""
+        self._call = operator, 0
+
+    def kind(self, part: Part) -> str:
+        """Return the type of an expression; raises ``Wanted`` and ``Untranslated``."""
+        if part not in self.kinds:
+            raise Wanted([part], None)
+        if not self.kinds[part]:
+            raise Untranslated(part.sql)
+        return self.kinds[part]
+
+    def of(self, parts: Sequence[Part], wanted: Sequence[pa.Table]) -> list[pa.Array]:
+        """Return the values of expressions for rows; raises ``Wanted`` and ``Uncomputed``."""
+        call, needed = self._call, {part for part, rows in zip(parts, wanted, strict=True) if rows.num_rows}
+        known = self.values.get(call, {}) if needed else {}
+        if not needed <= known.keys():
+            raise Wanted(parts, wanted, call)
+        self._call = call[0], call[1] + 1
+        return [
+            _checked(part, known[part], rows) if part in needed else pa.array([], arrow_of(self.kind(part)))
+            for part, rows in zip(parts, wanted, strict=True)
+        ]
+
+
+def _checked(part: Part, values: pa.Array | None, rows: pa.Table) -> pa.Array:
+    if values is None:
+        raise Uncomputed(part.sql)
+    if len(values) != rows.num_rows:
+        raise AssertionError(f"{part.sql}: Spark has answered for other rows than those that were wanted")
+    return values
+
+
+ANSWERS: Final[ContextVar[Answers | None]] = ContextVar("answers", default=None)
+"""Those of this process, if it has no session."""
 
 
 @dataclass
@@ -91,9 +163,14 @@ def part_of(session: SparkSession | None, item: str, fields: Sequence[Column]) -
     used = {column.parts[0].name.lower() for column in tree.find_all(exp.Column)}.intersection(lower)
     if text == item or tree.find(*_OTHER_ROWS) or names & _CHANGING or len(set(lower)) < len(lower) or not used:
         raise Untranslated(item)
-    if session is None or (others and not spark_functions(session).issuperset(others)):
+    if session is None or (others and not _functions(session).issuperset(others)):
         raise Untranslated(item)
     return tree.alias, Part(text, tuple(of for of, name in zip(fields, lower, strict=True) if name in used))
+
+
+def _functions(session: SparkSession) -> frozenset[str]:
+    answers = ANSWERS.get()
+    return spark_functions(session) if answers is None else answers.functions
 
 
 def with_values(rows: LocalFrame, session: SparkSession, items: Sequence[str]) -> tuple[LocalFrame, list[str]]:
@@ -103,6 +180,7 @@ def with_values(rows: LocalFrame, session: SparkSession, items: Sequence[str]) -
     """
     texts: list[str] = []
     parts: list[Part] = []
+    answers = ANSWERS.get()
     for item in items:
         if item == "*":
             texts += map(quoted, rows.columns)
@@ -112,13 +190,38 @@ def with_values(rows: LocalFrame, session: SparkSession, items: Sequence[str]) -
             name, part = part_of(session, item, rows.fields)
             texts.append(f"{quoted(f'__spark{len(parts)}')} AS {quoted(name)}")
             parts.append(part)
+    given = [(part, ()) if answers is None else of_any_tick(part) for part in parts]
+    parts = [part for part, _ in given]
     if not parts:
         raise Untranslated(str(items))
+    unknown = [] if answers is None else [part for part in parts if part not in answers.kinds]
+    if unknown:
+        raise Wanted(unknown)
     kinds = [kind_of(session, part) for part in parts]
-    tables = [pa.table([delivered(rows.column(n), of) for n, of in part.columns], names=_names(part)) for part in parts]
+    tables = [_table(rows, part, numbers) for part, numbers in given]
     for n, (kind, values) in enumerate(zip(kinds, values_of(session, parts, tables), strict=True)):
         rows = rows.with_column(f"__spark{n}", kind, values)
     return rows, texts
+
+
+def of_any_tick(part: Part) -> tuple[Part, tuple[int, ...]]:
+    """Return a part with columns in place of the times (BIGINT) in its text, which change; and these times."""
+    outside = _TIME.findall(_TEXT.sub("", part.sql))
+    numbers = _TIME.findall(part.sql)
+    if not numbers or outside != numbers:
+        return part, ()
+    named = dict.fromkeys(numbers)
+    columns = tuple((f"__number{n}", "bigint") for n in range(len(named)))
+    names = dict(zip(named, (name for name, _ in columns), strict=True))
+    return Part(_TIME.sub(lambda of: names[of[1]], part.sql), (*part.columns, *columns)), tuple(map(int, named))
+
+
+def _table(rows: LocalFrame, part: Part, numbers: Sequence[int]) -> pa.Table:
+    """Return the columns of a part; the last ones are ``numbers``."""
+    own = part.columns[: len(part.columns) - len(numbers)]
+    columns = [delivered(rows.column(name), kind) for name, kind in own]
+    constant = [pa.chunked_array([pa.repeat(pa.scalar(number, pa.int64()), rows.count())]) for number in numbers]
+    return pa.table([*columns, *constant], names=_names(part))
 
 
 def kind_of(session: SparkSession, part: Part) -> str:
@@ -127,6 +230,9 @@ def kind_of(session: SparkSession, part: Part) -> str:
 
 
 def _known_of(session: SparkSession, part: Part) -> _Known:
+    answers = ANSWERS.get()
+    if answers is not None:
+        return _Known(answers.kind(part))
     expressions = _SESSIONS.setdefault(session, _Session()).known
     if part in expressions:
         return expressions[part]
@@ -149,7 +255,8 @@ def values_of(session: SparkSession, parts: Sequence[Part], tables: Sequence[pa.
     """Return the values of expressions for the rows of tables of their columns, by one job; raises ``Uncomputed``."""
     known = [_known_of(session, part) for part in parts]
     wanted = [_wanted(of, part, table) for of, part, table in zip(known, parts, tables, strict=True)]
-    computed = _computed(session, parts, wanted)
+    answers = ANSWERS.get()
+    computed = computed_by(session, parts, wanted) if answers is None else answers.of(parts, wanted)
     return [_taken(*each) for each in zip(known, parts, tables, wanted, computed, strict=True)]
 
 
@@ -179,7 +286,8 @@ def _taken(known: _Known, part: Part, table: pa.Table, wanted: pa.Table, values:
     return values.take(pc.index_in(table.column(0).combine_chunks(), given))
 
 
-def _computed(session: SparkSession, parts: Sequence[Part], wanted: Sequence[pa.Table]) -> list[pa.Array]:
+def computed_by(session: SparkSession, parts: Sequence[Part], wanted: Sequence[pa.Table]) -> list[pa.Array]:
+    """Return the values of expressions for rows of their columns, by one job; raises ``Uncomputed``."""
     from pyspark.errors import PySparkException  # noqa: PLC0415 - Spark
 
     kinds = [kind_of(session, part) for part in parts]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from rowtime.frames.catalyst import ANSWERS, Part
 from rowtime.frames.kinds import MOST_DIGITS, WHOLE, array_text, decimal, holds
 from rowtime.frames.local import LocalFrame, is_local
 from rowtime.frames.translated import parsed
@@ -70,8 +71,19 @@ def groups(rows: DataFrame, keys: Sequence[str], aggregates: Mapping[str, str]) 
 
 def _types(rows: DataFrame, items: Mapping[str, str]) -> list[tuple[str, str]] | None:
     """Return the names with their types; ``None`` if only Spark knows one of them."""
-    kinds = [(name, kind) for name, text in items.items() if (kind := type_of(rows, text)) is not None]
+    kinds = [(name, kind) for name, text in items.items() if (kind := type_of(rows, text) or _answered(rows, text))]
     return kinds if is_local(rows) and len(kinds) == len(items) else None
+
+
+def _answered(rows: DataFrame, text: str) -> str | None:
+    """Return the type that Spark has given an expression, in a process without it; raises ``Wanted``."""
+    answers = ANSWERS.get()
+    if answers is None or not is_local(rows):
+        return None
+    try:
+        return answers.kind(Part(text, rows.fields))
+    except Untranslated:
+        return None
 
 
 def _named(items: Mapping[str, str]) -> list[str]:

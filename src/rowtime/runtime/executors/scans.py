@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 FEW: Final = 20_000
 """Rows of a tick that one task reads and computes."""
-_STREAM: Final = "stream"
+_STREAM: Final = "__scan"
 Read = Mapping[str, Sequence[pa.Table]]
 """What was read of each scanned stream."""
 
@@ -171,4 +171,4 @@ def read_here(scans: Sequence[StreamScan]) -> Read:
 
 
 def _columns(number: int, form: Form) -> list[str]:
-    return [f"c{number}_{nth}" for nth in range(len(form[0]))]
+    return [f"__scan{number}_{nth}" for nth in range(len(form[0]))]

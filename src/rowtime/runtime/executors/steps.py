@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from rowtime.frames.catalyst import ANSWERS, Part, Wanted
 from rowtime.frames.local import is_local
 from rowtime.operators.contract import Delta, Operator
 from rowtime.plan.program import Program
@@ -16,6 +17,20 @@ from rowtime.runtime.tick import RunningTick
 from rowtime.runtime.visible_changes import visible_changes
 
 Tap = Callable[[Operator, Delta], None]
+
+
+class AllWanted(Exception):
+    """What operators of a tick want of Spark."""
+
+    def __init__(self, wanted: Sequence[Wanted]) -> None:
+        super().__init__("; ".join(map(str, wanted)))
+        self.wanted = wanted
+
+    @property
+    def parts(self) -> dict[Part, bool]:
+        """Return all expressions, and whether their values are wanted."""
+        listed = sorted(((part, one.rows is not None) for one in self.wanted for part in one.parts), key=lambda p: p[1])
+        return dict(listed)
 
 
 @dataclass(frozen=True)
@@ -47,18 +62,30 @@ class Steps:
     ) -> dict[str, Delta]:
         """Let the operators step; return what each gives.
 
-        ``tap`` is called with each result, while it can be read; ``look`` examines the tick row by row.
+        ``tap`` is called with each result, while it can be read; ``look`` examines the tick row by row. Raises
+        ``AllWanted`` if operators need values that only Spark computes; those that do not depend on them have stepped.
         """
         deltas: dict[str, Delta] = {}
+        answers, wanted = ANSWERS.get(), list[Wanted]()
         for node in self.operators:
+            if wanted and any(child.name not in deltas for child in node.inputs):
+                continue  # what it is given is not known yet
             given = [deltas[child.name] for child in node.inputs]
             running.here = bool(given) and all(of.rows is None or is_local(of.rows) for of in given)
-            delta = look.step(running, node, given) if look else node.step(running, given)
-            deltas[node.name] = running.given.watched(running.spark, node, delta, {} if look else self.watched)
+            if answers is not None:
+                answers.steps(node.name)
+            try:
+                delta = look.step(running, node, given) if look else node.step(running, given)
+                deltas[node.name] = running.given.watched(running.spark, node, delta, {} if look else self.watched)
+            except Wanted as more:
+                wanted.append(more)
+                continue
             rows = deltas[node.name].rows
             if is_local(rows) and node.name not in self.read_once:
                 rows.share()
             tap(node, deltas[node.name])
+        if wanted:
+            raise AllWanted(wanted)
         return deltas
 
     def counted(self, running: RunningTick, deltas: Mapping[str, Delta]) -> dict[str, int]:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from rowtime.core.log import LOG
+from rowtime.frames.catalyst import Answers, Part, Wanted
 from rowtime.frames.queries import SETTINGS
 from rowtime.operators.contract import Delta
 from rowtime.operators.streams.table import tables_of
+from rowtime.runtime.executors.catalyst_steps import MOST_ROUNDS, Asked
 from rowtime.runtime.executors.scans import (
     Form,
     StreamScan,
@@ -25,7 +27,7 @@ from rowtime.runtime.executors.scans import (
     without_sources,
 )
 from rowtime.runtime.executors.steps import Steps
-from rowtime.runtime.executors.work import Report, Work, computed
+from rowtime.runtime.executors.work import Report, Work, computed, tried
 from rowtime.runtime.intake import Taken
 from rowtime.runtime.late_session import NeedsSparkError, describe_jobs
 from rowtime.runtime.sinks.staging import Stage
@@ -36,8 +38,8 @@ from rowtime.runtime.tick import RunningTick
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Run = Callable[["SparkSession", bytes, Sequence[StreamScan]], bytes]
-"""Computes packed work over what Spark reads for it; returns the packed report."""
+Run = Callable[["SparkSession", bytes, Sequence[StreamScan], Asked], bytes]
+"""Computes packed work over what Spark reads for it, and with what it is asked; returns the packed report."""
 TRIES: Final = 3  # ticks in a row that a task could not compute, until no further one is sent
 
 
@@ -45,26 +47,48 @@ class LeftToDriver(Exception):
     """A task could not compute a tick; its files are removed, and the driver computes it."""
 
 
-def in_a_task(spark: SparkSession, packed: bytes, scans: Sequence[StreamScan]) -> bytes:
+class AskedMore(LeftToDriver):
+    """A task wants Spark to say more of some expressions; its files are removed, and the tick is sent again."""
+
+
+def in_a_task(spark: SparkSession, packed: bytes, scans: Sequence[StreamScan], asked: Asked) -> bytes:
     """Compute packed work in one task, as one job; other tasks of the job read for it."""
     streams = {one.stream: one.form for one in scans}
-    reports = in_one_task(spark, scans).mapInArrow(partial(_task, packed, streams), "report binary")
+    rows = asked.chained(spark, in_one_task(spark, scans), partial(_trial, packed, streams))
+    reports = rows.mapInArrow(partial(_task, packed, streams, asked), "report binary")
     report: bytes = reports.toArrow()["report"][0].as_py()
     return report
 
 
-def in_process(_spark: SparkSession, packed: bytes, scans: Sequence[StreamScan]) -> bytes:
+def in_process(spark: SparkSession, packed: bytes, scans: Sequence[StreamScan], asked: Asked) -> bytes:
     """Compute packed work in this process, as a task would."""
-    return computed(packed, partial(read_here, scans))
+    read = partial(read_here, scans)
+    values = asked.values_here(spark, partial(tried, packed, read))
+    return computed(packed, read, asked.answers(values))
 
 
-def _task(packed: bytes, streams: Mapping[str, Form], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _trial(
+    packed: bytes, streams: Mapping[str, Form], batches: Iterable[pa.RecordBatch], answers: Answers
+) -> Sequence[Wanted]:
+    _settle()
+    return tried(packed, partial(apart, streams, batches), answers)
+
+
+def _task(
+    packed: bytes, streams: Mapping[str, Form], asked: Asked, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    _settle()
+    read, values = asked.apart([*batches], asked.rounds)
+    report = computed(packed, partial(apart, streams, read), asked.answers(values))
+    yield pa.record_batch([pa.array([report], pa.binary())], names=["report"])
+
+
+def _settle() -> None:
+    """Let DuckDB use the cores of the task."""
     from pyspark import TaskContext  # noqa: PLC0415 - runs on an executor
 
     context = TaskContext.get()
     SETTINGS["threads"] = context.cpus() if context is not None else 1
-    report = computed(packed, partial(apart, streams, batches))
-    yield pa.record_batch([pa.array([report], pa.binary())], names=["report"])
 
 
 class Tasks:
@@ -75,6 +99,7 @@ class Tasks:
         self._failed = 0
         self._left = -1  # the tick that the driver computes
         self.needs = ""
+        self._asked = Asked()
 
     def over(self, sources: Iterable[Source]) -> Tasks:
         """Return these; tasks make the copies of plain text, too."""
@@ -103,6 +128,7 @@ class Tasks:
         except NeedsSparkError as needs:
             self._note(str(needs), always=True)
             return None
+        self._asked = self._asked.of(running.spark)
         types = {node.name: running.types(node) for node in steps.operators}
         portable = {name: stage.portable() for name, stage in stages.items()}
         work = Work(tick, steps, taken, portable, types)
@@ -111,6 +137,8 @@ class Tasks:
         except NeedsSparkError as needs:
             self._note(str(needs), always=True)
             return None
+        if report.wanted:
+            raise self._ask(running, report.wanted)
         if report.outcome is None:
             self._left = running.number
             self._note(report.failed, always=report.always)
@@ -123,8 +151,17 @@ class Tasks:
         """Send work; if Spark has to decode some rows, send it again, with all rows decoded."""
         packed = replace(work, taken=without_sources(work.taken, scans)).packed()
         describe_jobs(running.spark, f"tick {running.number} · all operators")
-        report: Report = pickle.loads(self.run(running.spark, packed, scans))  # noqa: S301 - our own task's
+        report: Report = pickle.loads(self.run(running.spark, packed, scans, self._asked))  # noqa: S301 - our own task's
         return self._report(running, work, by_spark(running.spark, work.taken)) if report.undecoded else report
+
+    def _ask(self, running: RunningTick, parts: Mapping[Part, bool]) -> LeftToDriver:
+        """Ask Spark more from this tick on; return what the tick ends with."""
+        self._asked = self._asked.more(running.spark, parts)
+        why = f"values that only Spark computes: {', '.join(part.sql for part in parts)}"
+        if self._asked.rounds <= MOST_ROUNDS:
+            return AskedMore(why)
+        self._note(why, always=True)
+        return LeftToDriver(why)
 
     def _note(self, why: str, *, always: bool) -> None:
         self._failed += 1

@@ -18,12 +18,13 @@ from typing import Any, Final, NoReturn
 from rowtime.core.clock import Clocks
 from rowtime.core.stores import Place
 from rowtime.frames.as_dataframe import HANDING_OVER
+from rowtime.frames.catalyst import ANSWERS, Answers, Part, Wanted
 from rowtime.operators.contract import Operator
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.runtime.begun import Begun, Outcome
 from rowtime.runtime.executors.scans import Read, Undecoded, copy_in, with_read
-from rowtime.runtime.executors.steps import Steps
+from rowtime.runtime.executors.steps import AllWanted, Steps
 from rowtime.runtime.held import held
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.late_session import NeedsSparkError, NoSession
@@ -60,7 +61,8 @@ class Report:
     """The report of a tick: its outcome, and by operator its clocks and the number of rows where that is known.
 
     ``failed``: why there is no outcome, in words; ``always``: no tick of this plan can have one; ``undecoded``: nothing
-    has begun, because Spark has to decode some rows.
+    has begun, because Spark has to decode some rows. ``wanted``: the expressions of which Spark has to say more,
+    and whether their values are wanted.
     """
 
     outcome: Outcome | None = None
@@ -69,35 +71,62 @@ class Report:
     failed: str = ""
     always: bool = False
     undecoded: bool = False
+    wanted: Mapping[Part, bool] = field(default_factory=dict)
 
 
-def computed(packed: bytes, read: Callable[[], Read]) -> bytes:
+def tried(packed: bytes, read: Callable[[], Read], answers: Answers) -> Sequence[Wanted]:
+    """Do the work of a tick in folders that are removed; return what its operators want of Spark."""
+    work: Work = pickle.loads(packed)  # noqa: S301 - the driver's own
+    memory, token = _memory(work.tick.folder), ANSWERS.set(answers)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        stages = {sink: stage.aside(folder / str(n)) for n, (sink, stage) in enumerate(work.stages.items())}
+        apart = replace(work, tick=replace(work.tick, folder=folder / "state"), stages=stages)
+        try:
+            taken = with_read(work.taken, read())
+            copy_in(folder / "copies", taken)
+            _done(replace(apart, taken=taken), memory)
+        except AllWanted as more:
+            return more.wanted
+        except Exception:  # noqa: BLE001 - the work itself will fail in the same way, and report it
+            return []
+        finally:
+            ANSWERS.reset(token)
+    return []
+
+
+def computed(packed: bytes, read: Callable[[], Read], answers: Answers) -> bytes:
     """Do the work of a tick over what Spark has read for it, and return the report as bytes; its files are durable.
 
     An error is no error of the task: the driver repeats the tick itself, and reports or handles it.
     """
     work: Work = pickle.loads(packed)  # noqa: S301 - the driver's own
+    token = ANSWERS.set(answers)
     try:
         taken = with_read(work.taken, read())
         with tempfile.TemporaryDirectory() as folder:
             copy_in(Path(folder), taken)
-            report = _done(replace(work, taken=taken))
+            report = _done(replace(work, taken=taken), _memory(work.tick.folder))
+    except AllWanted as more:
+        report = Report(wanted=more.parts)
     except Undecoded:
         report = Report(undecoded=True)
     except NeedsSparkError as needs:
         report = Report(failed=_reason(needs), always=True)
     except Exception as error:  # noqa: BLE001 - as said above
         report = Report(failed=f"{type(error).__name__}: {error}")
+    finally:
+        ANSWERS.reset(token)
     return pickle.dumps(report)
 
 
-def _done(work: Work) -> Report:
+def _done(work: Work, memory: Memory) -> Report:
     session: Any = NoSession()
 
     def intakes(node: Operator, control: StreamClocks, here: bool) -> Intake:  # noqa: FBT001 - of a callable
         return intake_of(session, work.taken[node.name], control, here=here)
 
-    tick, memory = work.tick, _memory(work.tick.folder)
+    tick = work.tick
     demands = work.steps.adopted, work.steps.changing
     running = RunningTick(session, tick.number, tick.folder, tick.entry, intakes, work.stages, *demands, memory)
     running.now, running.narrowed, running.given.few = tick.now, tick.narrowed, tick.few

@@ -151,6 +151,12 @@ class Stage:
         twin.sink, twin._tables = Declared.by(self.sink), {}  # noqa: SLF001 - its own
         return twin
 
+    def aside(self, folder: Place) -> Stage:
+        """Return a stage that writes the same files to another folder, where nobody looks for them."""
+        twin = copy(self)
+        twin.folder = twin._checkpoint = folder  # noqa: SLF001 - its own
+        return twin
+
     def wrote(self, spark: SparkSession, node: SinkNode, tick: int, staged: Mapping[str, Any]) -> None:
         """Check what a portable stage has written for this one."""
         self._tables = {}

@@ -1,0 +1,192 @@
+"""Steps of Catalyst inside the job of a tick, for expressions without a translation (`frames.catalyst`).
+
+The job is a chain in one partition: a *trial* computes the tick up to the first values that only Spark can compute, and
+sends these on; Catalyst computes them; the next trial goes on from the beginning with the answers, up to the next such
+values; the last step computes the tick. Trials write to a folder that is removed. A tick whose last step wants more is
+computed again with one more trial, and so are all ticks after it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.frames.builtin import spark_functions
+from rowtime.frames.catalyst import Answers, Call, Part, Wanted, computed_by, kind_of
+from rowtime.frames.kinds import arrow_of, spark_type
+from rowtime.frames.queries import Uncomputed
+from rowtime.frames.words import Untranslated
+from rowtime.operators.contract import functions
+from rowtime.operators.rows.attempt import attempted
+from rowtime.sql.generate import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+MOST_ROUNDS: Final = 4
+"""Each round computes the tick again up to its values, so a plan with more of them is left to the driver."""
+_ROUND, _OPERATOR, _TIMES, _PART, _ROW = (f"__asked_{name}" for name in ("round", "operator", "times", "part", "row"))
+_OWN: Final = f"{_ROUND} int, {_OPERATOR} string, {_TIMES} int, {_PART} int, {_ROW} bigint"
+Trial = Callable[[Iterable[pa.RecordBatch], Answers], Sequence[Wanted]]
+"""Computes a tick over the rows that Spark reads for it, without results; returns what it wants."""
+Values = Mapping[Call, Mapping[Part, pa.Array | None]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What Spark is asked in the ticks of a plan: types of expressions, and in ``rounds`` the values of ``parts``."""
+
+    functions: frozenset[str] = frozenset()
+    kinds: Mapping[Part, str] = field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
+    rounds: int = 0
+
+    def of(self, spark: SparkSession) -> Asked:
+        """Return it with the names of Spark's functions."""
+        return self if self.functions else replace(self, functions=spark_functions(spark))
+
+    def more(self, spark: SparkSession, parts: Mapping[Part, bool]) -> Asked:
+        """Return what is asked from now on, without a job: types of ``parts``, and values of those marked.
+
+        If none of it is new, the values are wanted after others.
+        """
+        kinds = {**self.kinds, **{part: _kind(spark, part) for part in parts if part not in self.kinds}}
+        valued = [part for part, wanted in parts.items() if wanted and kinds[part] and part not in self.parts]
+        rounds = max(self.rounds, bool(valued)) + (len(kinds) == len(self.kinds) and not valued)
+        return replace(self, kinds=kinds, parts=(*self.parts, *valued), rounds=rounds)
+
+    def answers(self, values: Values) -> Answers:
+        """Return the answers for a process without a session."""
+        return Answers(self.functions, self.kinds, values)
+
+    def values_here(self, spark: SparkSession, trial: Callable[[Answers], Sequence[Wanted]]) -> Values:
+        """Return the values of all rounds, with jobs of their own."""
+        values: dict[Call, Mapping[Part, pa.Array | None]] = {}
+        for _ in range(self.rounds):
+            for one in trial(self.answers(values)):
+                needed = {part: rows for part, rows in zip(one.parts, one.rows or (), strict=False) if rows.num_rows}
+                try:
+                    found = computed_by(spark, [*needed], [*needed.values()])
+                    values[one.call] = dict(zip(needed, found, strict=True))
+                except Uncomputed:
+                    values[one.call] = dict.fromkeys(needed)
+        return values
+
+    # -- the chain ------------------------------------------------------------------------------
+
+    def chained(self, spark: SparkSession, rows: DataFrame, trial: Trial) -> DataFrame:
+        """Return ``rows``, of one partition, and after them the values of all rounds."""
+        for number in range(self.rounds):
+            rows = self._tried(rows, trial, number)
+            for n, part in enumerate(self.parts):
+                rows = self._computed(spark, rows, f"{_ROUND} = {number} AND {_PART} = {n}", n, part)
+        return rows
+
+    def _tried(self, rows: DataFrame, trial: Trial, number: int) -> DataFrame:
+        from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - Spark
+        from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - Spark
+
+        schema = rows.schema
+        if not number:
+            own = StructType.fromDDL(_OWN)
+            assert isinstance(own, StructType)
+            schema = StructType([StructField(of.name, of.dataType) for of in (*schema.fields, *own.fields)])
+            for n, part in enumerate(self.parts):
+                schema = schema.add(_given(n), _struct(part))
+                schema = schema.add(_value(n), StructType().add("c0", spark_type(self.kinds[part])))
+        wanted = partial(self._wanted, trial, number, to_arrow_schema(schema, timezone="UTC"))
+        return rows.mapInArrow(wanted, schema)
+
+    @staticmethod
+    def _computed(spark: SparkSession, rows: DataFrame, mine: str, n: int, part: Part) -> DataFrame:
+        """Return the rows with the values of a part where ``mine`` holds."""
+        value, given = _value(n), functions.col(_given(n))
+        named = rows.select("*", *(given[f"c{at}"].alias(name) for at, (name, _) in enumerate(part.columns)))
+        tried = functions.when(functions.expr(mine), attempted(spark, [part.sql])).otherwise(functions.col(value))
+        return named.select(*(tried.alias(value) if name == value else quoted(name) for name in rows.columns))
+
+    def _wanted(
+        self, trial: Trial, number: int, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        """Pass rows on, and after them those whose values a trial of the tick wants; runs on an executor."""
+        passed = [*batches]
+        read, values = self.apart(passed, number)
+        wanted = trial(read, self.answers(values))
+        for batch in filter(len, passed):
+            yield from _as(schema, pa.Table.from_batches([batch])).to_batches()
+        for one in wanted:
+            operator, times = one.call
+            for part, rows in zip(
+                one.parts, one.rows or (), strict=False
+            ):  # no rows for types, which the driver hears of
+                if part not in self.parts:
+                    continue
+                n, count = self.parts.index(part), rows.num_rows
+                columns = {_ROW: pa.array(range(count), pa.int64())}
+                columns[_given(n)] = _structs(rows, schema.field(_given(n)).type)
+                for name, value in {_ROUND: number, _OPERATOR: operator, _TIMES: times, _PART: n}.items():
+                    columns[name] = pa.repeat(pa.scalar(value, schema.field(name).type), count)
+                table = pa.table(columns)
+                yield from _as(schema, table).to_batches(max_chunksize=10_000)
+
+    def apart(self, batches: Sequence[pa.RecordBatch], rounds: int) -> tuple[list[pa.RecordBatch], Values]:
+        """Return the rows that Spark has read, and the values of so many rounds."""
+        if not rounds:
+            return [*batches], {}
+        whole = pa.Table.from_batches(batches)
+        read = whole.filter(pc.is_null(whole[_ROUND]))
+        values: defaultdict[Call, dict[Part, pa.Array | None]] = defaultdict(dict)
+        for n, part in enumerate(self.parts):
+            mine = whole.filter(pc.equal(whole[_PART], n))
+            calls = dict.fromkeys(zip(mine[_OPERATOR].to_pylist(), mine[_TIMES].to_pylist(), strict=True))
+            for operator, times in calls:
+                rows = mine.filter(pc.and_(pc.equal(mine[_OPERATOR], operator), pc.equal(mine[_TIMES], times)))
+                tried, kind = rows.sort_by(_ROW)[_value(n)].combine_chunks(), arrow_of(self.kinds[part])
+                values[operator, times][part] = None if tried.null_count else tried.field(0).cast(kind)
+        return read.select([name for name in read.column_names if not name.startswith("__asked")]).to_batches(), values
+
+
+def _as(schema: pa.Schema, table: pa.Table) -> pa.Table:
+    """Return a table with the columns of a schema; a missing one is NULL."""
+    columns = [
+        table[of.name].cast(of.type) if of.name in table.column_names else pa.nulls(table.num_rows, of.type)
+        for of in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema).combine_chunks()
+
+
+def _structs(rows: pa.Table, kind: pa.StructType) -> pa.Array:
+    fields = [kind.field(at) for at in range(kind.num_fields)]
+    columns = [rows.column(at).cast(of.type).combine_chunks() for at, of in enumerate(fields)]
+    return pa.StructArray.from_arrays(columns, fields=fields)
+
+
+def _kind(spark: SparkSession, part: Part) -> str:
+    try:
+        return kind_of(spark, part)
+    except Untranslated:
+        return ""
+
+
+def _struct(part: Part) -> StructType:
+    from pyspark.sql.types import StructType  # noqa: PLC0415 - Spark
+
+    struct = StructType()
+    for at, (_, kind) in enumerate(part.columns):
+        struct = struct.add(f"c{at}", spark_type(kind))
+    return struct
+
+
+def _given(n: int) -> str:
+    return f"__asked_given{n}"
+
+
+def _value(n: int) -> str:
+    return f"__asked_value{n}"
