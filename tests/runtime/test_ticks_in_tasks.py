@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rowtime.runtime.engine import Engine
-    from rowtime.runtime.executors.catalyst_steps import Asked
+    from rowtime.runtime.executors.catalyst_steps import Questions
     from rowtime.runtime.executors.scans import StreamScan
 
 SQL = """
@@ -115,8 +115,8 @@ def test_a_task_that_fails_leaves_no_files(tmp_path: Path, spark: SparkSession) 
     filled(place)
     sent: list[set[str]] = []
 
-    def fails(session: SparkSession, packed: bytes, scans: Sequence[StreamScan], asked: Asked) -> bytes:
-        report = in_process(session, packed, scans, asked)
+    def fails(session: SparkSession, packed: bytes, scans: Sequence[StreamScan], questions: Questions) -> bytes:
+        report = in_process(session, packed, scans, questions)
         sent.append(files_below(place))
         return report if len(sent) > 1 else _failed()
 

@@ -93,6 +93,7 @@ STAMP = _of(TIMESTAMP, "__l")  # the rowtime that a sorted row gets
 
 # Columns of a streaming DataFrame whose source gives the order of its rows.
 FRAME_WRITER, FRAME_PLACE = "__origin", "__place"  # the writer of a row, and its place there, in types of the source
+SCAN = "__scan"  # the number of the stream whose row Spark has read for a task
 READ_NUMBER, PLACE_NUMBER = hidden(BIGINT, "__read", "__nth")  # of a row of a batch: as read, and by place
 
 # Columns for groups and windows of rows.

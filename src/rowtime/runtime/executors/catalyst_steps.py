@@ -40,7 +40,7 @@ Values = Mapping[Call, Mapping[Part, pa.Array | None]]
 
 
 @dataclass(frozen=True)
-class Asked:
+class Questions:
     """What Spark is asked in the ticks of a plan: types of expressions, and in ``rounds`` the values of ``parts``."""
 
     functions: frozenset[str] = frozenset()
@@ -48,11 +48,11 @@ class Asked:
     parts: tuple[Part, ...] = ()
     rounds: int = 0
 
-    def of(self, spark: SparkSession) -> Asked:
+    def of(self, spark: SparkSession) -> Questions:
         """Return it with the names of Spark's functions."""
         return self if self.functions else replace(self, functions=spark_functions(spark))
 
-    def more(self, spark: SparkSession, parts: Mapping[Part, bool]) -> Asked:
+    def more(self, spark: SparkSession, parts: Mapping[Part, bool]) -> Questions:
         """Return what is asked from now on, without a job: types of ``parts``, and values of those marked.
 
         If none of it is new, the values are wanted after others.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.core.columns import SCAN
 from rowtime.frames.kinds import holds
 from rowtime.frames.tables import Column
 from rowtime.runtime.intake import Taken
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 FEW: Final = 20_000
 """Rows of a tick that one task reads and computes."""
-_STREAM: Final = "__scan"
 Read = Mapping[str, Sequence[pa.Table]]
 """What was read of each scanned stream."""
 
@@ -132,10 +132,10 @@ def in_one_task(spark: SparkSession, scans: Sequence[StreamScan]) -> DataFrame:
     Each scan has columns of its own. A row of no scan lets the task run in any case.
     """
     parts = [
-        one.scan.rows.toDF(*_columns(number, one.form)).selectExpr(f"{number} AS {_STREAM}", "*")
+        one.scan.rows.toDF(*_columns(number, one.form)).selectExpr(f"{number} AS {SCAN}", "*")
         for number, one in enumerate(scans)
     ]
-    first = spark.range(0, 1, 1, 1).selectExpr(f"-1 AS {_STREAM}")
+    first = spark.range(0, 1, 1, 1).selectExpr(f"-1 AS {SCAN}")
     whole = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), [first, *parts])
     few = sum(FEW + 1 if one.most is None else one.most for one in scans) <= FEW
     return whole.coalesce(1) if few else whole.repartition(1)
@@ -150,7 +150,7 @@ def apart(streams: Mapping[str, Form], batches: Iterable[pa.RecordBatch]) -> Rea
     for batch in batches:
         whole = pa.Table.from_batches([batch])
         for number, (name, (columns, _)) in enumerate(streams.items()):
-            rows = whole.filter(pc.equal(whole[_STREAM], number))
+            rows = whole.filter(pc.equal(whole[SCAN], number))
             if rows.num_rows:
                 tables[name].append(rows.select(_columns(number, streams[name])).rename_columns([*columns]))
     return {name: _decoded(decoding, tables[name]) for name, (_, decoding) in streams.items()}
@@ -171,4 +171,4 @@ def read_here(scans: Sequence[StreamScan]) -> Read:
 
 
 def _columns(number: int, form: Form) -> list[str]:
-    return [f"__scan{number}_{nth}" for nth in range(len(form[0]))]
+    return [f"{SCAN}{number}_{nth}" for nth in range(len(form[0]))]

@@ -15,7 +15,7 @@ from rowtime.frames.catalyst import Answers, Part, Wanted
 from rowtime.frames.queries import SETTINGS
 from rowtime.operators.contract import Delta
 from rowtime.operators.streams.table import tables_of
-from rowtime.runtime.executors.catalyst_steps import MOST_ROUNDS, Asked
+from rowtime.runtime.executors.catalyst_steps import MOST_ROUNDS, Questions
 from rowtime.runtime.executors.scans import (
     Form,
     StreamScan,
@@ -38,8 +38,8 @@ from rowtime.runtime.tick import RunningTick
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Run = Callable[["SparkSession", bytes, Sequence[StreamScan], Asked], bytes]
-"""Computes packed work over what Spark reads for it, and with what it is asked; returns the packed report."""
+Run = Callable[["SparkSession", bytes, Sequence[StreamScan], Questions], bytes]
+"""Computes packed work over what Spark reads for it, and with what it is questions; returns the packed report."""
 TRIES: Final = 3  # ticks in a row that a task could not compute, until no further one is sent
 
 
@@ -47,24 +47,24 @@ class LeftToDriver(Exception):
     """A task could not compute a tick; its files are removed, and the driver computes it."""
 
 
-class AskedMore(LeftToDriver):
+class MoreQuestions(LeftToDriver):
     """A task wants Spark to say more of some expressions; its files are removed, and the tick is sent again."""
 
 
-def in_a_task(spark: SparkSession, packed: bytes, scans: Sequence[StreamScan], asked: Asked) -> bytes:
+def in_a_task(spark: SparkSession, packed: bytes, scans: Sequence[StreamScan], questions: Questions) -> bytes:
     """Compute packed work in one task, as one job; other tasks of the job read for it."""
     streams = {one.stream: one.form for one in scans}
-    rows = asked.chained(spark, in_one_task(spark, scans), partial(_trial, packed, streams))
-    reports = rows.mapInArrow(partial(_task, packed, streams, asked), "report binary")
+    rows = questions.chained(spark, in_one_task(spark, scans), partial(_trial, packed, streams))
+    reports = rows.mapInArrow(partial(_task, packed, streams, questions), "report binary")
     report: bytes = reports.toArrow()["report"][0].as_py()
     return report
 
 
-def in_process(spark: SparkSession, packed: bytes, scans: Sequence[StreamScan], asked: Asked) -> bytes:
+def in_process(spark: SparkSession, packed: bytes, scans: Sequence[StreamScan], questions: Questions) -> bytes:
     """Compute packed work in this process, as a task would."""
     read = partial(read_here, scans)
-    values = asked.values_here(spark, partial(tried, packed, read))
-    return computed(packed, read, asked.answers(values))
+    values = questions.values_here(spark, partial(tried, packed, read))
+    return computed(packed, read, questions.answers(values))
 
 
 def _trial(
@@ -75,11 +75,11 @@ def _trial(
 
 
 def _task(
-    packed: bytes, streams: Mapping[str, Form], asked: Asked, batches: Iterable[pa.RecordBatch]
+    packed: bytes, streams: Mapping[str, Form], questions: Questions, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     _settle()
-    read, values = asked.apart([*batches], asked.rounds)
-    report = computed(packed, partial(apart, streams, read), asked.answers(values))
+    read, values = questions.apart([*batches], questions.rounds)
+    report = computed(packed, partial(apart, streams, read), questions.answers(values))
     yield pa.record_batch([pa.array([report], pa.binary())], names=["report"])
 
 
@@ -99,7 +99,7 @@ class Tasks:
         self._failed = 0
         self._left = -1  # the tick that the driver computes
         self.needs = ""
-        self._asked = Asked()
+        self._questions = Questions()
 
     def over(self, sources: Iterable[Source]) -> Tasks:
         """Return these; tasks make the copies of plain text, too."""
@@ -128,7 +128,7 @@ class Tasks:
         except NeedsSparkError as needs:
             self._note(str(needs), always=True)
             return None
-        self._asked = self._asked.of(running.spark)
+        self._questions = self._questions.of(running.spark)
         types = {node.name: running.types(node) for node in steps.operators}
         portable = {name: stage.portable() for name, stage in stages.items()}
         work = Work(tick, steps, taken, portable, types)
@@ -151,15 +151,15 @@ class Tasks:
         """Send work; if Spark has to decode some rows, send it again, with all rows decoded."""
         packed = replace(work, taken=without_sources(work.taken, scans)).packed()
         describe_jobs(running.spark, f"tick {running.number} · all operators")
-        report: Report = pickle.loads(self.run(running.spark, packed, scans, self._asked))  # noqa: S301 - our own task's
+        report: Report = pickle.loads(self.run(running.spark, packed, scans, self._questions))  # noqa: S301 - our own task's
         return self._report(running, work, by_spark(running.spark, work.taken)) if report.undecoded else report
 
     def _ask(self, running: RunningTick, parts: Mapping[Part, bool]) -> LeftToDriver:
         """Ask Spark more from this tick on; return what the tick ends with."""
-        self._asked = self._asked.more(running.spark, parts)
+        self._questions = self._questions.more(running.spark, parts)
         why = f"values that only Spark computes: {', '.join(part.sql for part in parts)}"
-        if self._asked.rounds <= MOST_ROUNDS:
-            return AskedMore(why)
+        if self._questions.rounds <= MOST_ROUNDS:
+            return MoreQuestions(why)
         self._note(why, always=True)
         return LeftToDriver(why)
 
