@@ -73,8 +73,8 @@ class Questions:
             for one in trial(self.answers(values)):
                 needed = {part: rows for part, rows in zip(one.parts, one.rows or (), strict=False) if rows.num_rows}
                 try:
-                    found = computed_by(spark, [*needed], [*needed.values()])
-                    values[one.call] = dict(zip(needed, found, strict=True))
+                    computed = computed_by(spark, [*needed], [*needed.values()])
+                    values[one.call] = dict(zip(needed, computed, strict=True))
                 except Uncomputed:
                     values[one.call] = dict.fromkeys(needed)
         return values

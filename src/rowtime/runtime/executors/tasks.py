@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Run = Callable[["SparkSession", bytes, Sequence[StreamScan], Questions], bytes]
-"""Computes packed work over what Spark reads for it, and with what it is questions; returns the packed report."""
+"""Computes packed work over what Spark reads for it, and with the questions to Spark; returns the packed report."""
 TRIES: Final = 3  # ticks in a row that a task could not compute, until no further one is sent
 
 
