@@ -8,9 +8,7 @@ import rowtime as rt
 from rowtime.operators.gates.pump_gate import PumpGate
 from rowtime.plan.formats import FORMATS
 from rowtime.plan.formats.files import names_of
-from rowtime.plan.stored_before import read_plan
 from rowtime.plan.upgrade import upgrade_of
-from tests.upgrades.former import former
 
 PUMP = " CREATE STREAM a (s STRING); CREATE PUMP p AS INSERT INTO x SELECT STREAM s FROM a;"
 
@@ -171,6 +169,6 @@ def test_a_checkpoint_from_before_the_gate_checked_values_continues(monkeypatch:
     assert not [node for node in old.operators if isinstance(node, PumpGate)]
     new = rt.Pipeline().sql(sql).compile()
     assert [node.holds[0][0] for node in new.operators if isinstance(node, PumpGate)] == ["s without the character NUL"]
-    upgrade = upgrade_of(read_plan(former(old, edges=False)), new)
+    upgrade = upgrade_of(old.described(), new)
     assert upgrade is not None
     assert upgrade.continues["into_o.sink"] == "into_o.sink"

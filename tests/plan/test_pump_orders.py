@@ -10,7 +10,7 @@ from rowtime.client.home import Home
 from rowtime.core.errors import Refused
 from rowtime.plan.program import compile_script
 from rowtime.plan.pump_orders import Order, Orders
-from rowtime.plan.stored import StoredPlan
+from rowtime.plan.stored import FORMAT, StoredPlan
 from rowtime.plan.upgrade import upgrade_of
 from rowtime.runtime.pump_ordering import Ordered, give_order
 from rowtime.state import pump_orders
@@ -115,7 +115,7 @@ def test_a_stored_script_says_what_was_ordered(tmp_path: Path) -> None:
     again = compile_script(plan.sql)
     assert (again.problems, again.stopped) == ((), program.stopped)
     assert plan.is_of(again.operators)
-    assert StoredPlan.read(plan.as_json()) == plan
+    assert StoredPlan.read({"format": FORMAT, **plan.as_json()}) == plan
     place = started(tmp_path)
     place.bind(plan)
     assert place.plan == plan

@@ -15,11 +15,8 @@ from rowtime.core.starred_sql import starred
 from rowtime.plan.explain import as_text, explain
 from rowtime.plan.formats import FORMATS, is_known
 from rowtime.plan.program import Program, compile_script
-from rowtime.plan.stored import stored
-from rowtime.plan.stored_before import read_plan
 from rowtime.plan.upgrade import upgrade_of
 from rowtime.web.views.explained import Explained
-from tests.upgrades.former import former
 
 VARIABLES = {"pw": "Var1Zw", "jaas_pw": "Var2Zw", "store": "Var3Zw", "token": "Var4Zw"}
 SCRIPT = """CREATE STREAM clicks (page STRING, at TIMESTAMP) USING kafka OPTIONS (
@@ -152,18 +149,6 @@ def test_the_script_that_a_checkpoint_keeps_compiles_with_the_secrets_of_the_new
     assert again.problems == ()
     assert [stream.options for stream in again.defines] == [stream.options for stream in program.defines]
     assert again.described() == program.described()
-
-
-def test_a_plan_that_an_older_version_wrote_with_its_secrets_still_fits() -> None:
-    program = compiled()
-    plan = former(program)
-    sink = program.sinks[0].name
-    text = plan["operators"][sink]
-    assert "[dbtable, latest]" in text
-    old = text.replace("[dbtable, latest]", "[dbtable, latest], [sslpassword, Old], [sslkey, old]")
-    operators = {**plan["operators"], sink: old}
-    assert upgrade_of(read_plan({**plan, "operators": operators}), program) is None
-    assert str(stored(program.sinks[0])) == text
 
 
 def test_names_of_options_say_what_is_secret() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +11,6 @@ import pytest
 
 import rowtime as rt
 from rowtime.core.errors import Refused
-from rowtime.plan.stored import StoredPlan
-from rowtime.state.checkpoint import Checkpoint
-from rowtime.state.sealed import sealed
-from tests.upgrades.former import former
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -176,39 +171,6 @@ def test_a_gate_with_nothing_to_check_counts_nothing_and_files_are_taken_over(
     assert query.engine.steps.adopted == {"p.group": {"rowtime": "__t", "m": "minute", "many": "c"}}
     assert "p" not in query.ledger
     assert [row["many"] for row in pq.read_table(tmp_path / "out").to_pylist()] == [8]
-
-
-@pytest.mark.parametrize(
-    ("columns", "rows", "counts"),
-    [
-        ("b BIGINT", [1, 7, 2, 2**40, 1, 9], None),
-        pytest.param("b INT ASCENDING", [1, 7, 2, 9], {"in": 3, "accepted": 2, "MALFORMED": 1}, marks=pytest.mark.slow),
-    ],
-)
-def test_a_checkpoint_from_before_pumps_were_typed_continues(
-    spark: SparkSession, tmp_path: Path, columns: str, rows: list[int], counts: dict[str, int] | None
-) -> None:
-    """Its plan has no edge: casts and checks begin with the new rows; waiting rows are not affected."""
-    sql = f"CREATE OR REPLACE STREAM o ({columns}); CREATE PUMP p AS INSERT INTO o SELECT STREAM n FROM a WHERE n > 0;"
-    old = sql.replace(columns, "n BIGINT")
-    made(spark, tmp_path, old)
-    with rt.writer("a", home=tmp_path / "home", writer="slow") as log:
-        log.insert([{"n": 7, "rowtime": "2024-01-01 10:00:00"}])
-    send(tmp_path, [{"n": 1}, {"n": 2}])  # the second row waits for the slow writer
-    got: list[tuple[Any, ...]] = []
-    made(spark, tmp_path, old).sink("o", lambda batch: of(batch, got)).run_available(tmp_path / "check")
-    assert got == [(1,), (7,)]
-    place = Checkpoint(tmp_path / "check")
-    plan = former(made(spark, tmp_path, old).sink("o", lambda batch: of(batch, got)).compile(), edges=False)
-    assert place.plan == StoredPlan.read(json.loads((tmp_path / "check" / "plan.json").read_text()))
-    assert plan["operators"].keys() == place.plan.operators.keys()
-    (tmp_path / "check" / "plan.json").write_bytes(sealed(plan, indent=1))
-    send(tmp_path, [{"n": 2**40}, {"n": 1}, {"n": 9}], 2)
-    with rt.writer("a", home=tmp_path / "home", writer="slow") as log:
-        log.end()
-    query = made(spark, tmp_path, sql).sink("o", lambda batch: of(batch, got)).run_available(tmp_path / "check")
-    assert query.ledger.get("p") == counts
-    assert [row[0] for row in got] == rows
 
 
 def test_a_text_of_a_file_that_is_too_long_for_its_column_is_malformed(spark: SparkSession, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import pytest
 from rowtime.expr.aggregates import decompose, ordered_text
 from rowtime.expr.many_rows import is_aggregate
 from rowtime.sql.calls import KNOWN
-from rowtime.sql.former import to_former
 from rowtime.sql.generate import literal, to_spark
 from rowtime.sql.script import parse_expression
 
@@ -140,22 +139,6 @@ def test_several_values_of_max_by_are_taken_in_stream_order() -> None:
     assert "__t, __w, __p" in ordered_text(node)
     assert "reverse" in ordered_text(node)
     assert "reverse" not in ordered_text(parse_expression("min_by(s, v, 2)"))
-
-
-@pytest.mark.parametrize(
-    ("text", "former"),
-    [
-        ("nvl(v, 0)", "COALESCE(v, 0)"),
-        ("instr(s, 'b')", "LOCATE('b', s)"),
-        ("unix_date(t)", "DATEDIFF(DAY, CAST('1970-01-01' AS DATE), t)"),
-        ("struct(1)", "STRUCT(1 AS col1)"),
-        ("1 << 2", "SHIFTLEFT(1, 2)"),
-        ("1L", "CAST(1 AS BIGINT)"),
-        ("FLOOR(v)", "FLOOR(v)"),
-    ],
-)
-def test_plans_from_before_are_compared_in_their_own_spelling(text: str, former: str) -> None:
-    assert to_former(parse_expression(text)) == former
 
 
 @pytest.mark.parametrize("text", ["b\0", "it's", "back\\slash", "a\nb", "\u2028", "%d'\\\0"])

@@ -9,8 +9,7 @@ import pytest
 
 from rowtime.core.errors import Refused
 from rowtime.plan.program import Program, compile_script
-from rowtime.plan.stored import FORMAT
-from rowtime.plan.stored_before import read_plan
+from rowtime.plan.stored import FORMAT, StoredPlan
 from rowtime.plan.upgrade import Upgrade, upgrade_of
 
 HEAD = """CREATE STREAM s (k STRING, v BIGINT, w INT, ev TIMESTAMP);
@@ -57,7 +56,7 @@ def upgraded(
     options: tuple[str, str] = ("", ""),
 ) -> Upgrade:
     described = compiled(before, formats[0], options[0]).described()
-    plan = read_plan(json.loads(json.dumps({"format": FORMAT, **described.as_json()})))
+    plan = StoredPlan.read(json.loads(json.dumps({"format": FORMAT, **described.as_json()})))
     found = upgrade_of(plan, compiled(after, formats[1], options[1]), held)
     assert found is not None
     return found

@@ -14,10 +14,8 @@ from rowtime.client.home import Home
 from rowtime.core.errors import Refused
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.stored import FORMAT, StoredPlan
-from rowtime.plan.stored_before import read_plan
 from rowtime.plan.upgrade import Upgrade, check_same, retired, upgrade_of
 from tests.upgrades.changing import LATE, LOG, MINUTES, OTHER, RAW, script
-from tests.upgrades.former import former
 
 
 def compiled(sql: str, **given: Any) -> Program:
@@ -26,21 +24,10 @@ def compiled(sql: str, **given: Any) -> Program:
     return program
 
 
-def newest(program: Program) -> dict[str, Any]:
-    return {"format": FORMAT, **program.described().as_json()}
-
-
-_written = newest
-
-
-@pytest.fixture(autouse=True, params=[newest, former], ids=["newest", "former"])
-def how_plans_are_written(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(globals(), "_written", request.param)
-
-
 def plan_of(sql: str, **given: Any) -> StoredPlan:
     """A plan as a checkpoint returns it."""
-    return read_plan(json.loads(json.dumps(_written(compiled(sql, **given)))))
+    plan = compiled(sql, **given).described().as_json()
+    return StoredPlan.read(json.loads(json.dumps({"format": FORMAT, **plan})))
 
 
 def upgraded(before: str, after: str) -> Upgrade:

@@ -109,7 +109,7 @@ def _stream(name: str, entry: Mapping[str, Any], plan: StoredPlan) -> dict[str, 
         for writer, offset in sorted(notes["offsets"].items())
     ]
     stream: dict[str, Any] = {"stream": name, "clock": to_text(least(clocks.values())), "writers": writers}
-    if plan.structured and is_timed_by_arrival(plan.operators[name].fields["source"]):
+    if is_timed_by_arrival(plan.operators[name].fields["source"]):
         stream["clock_of"] = _ARRIVALS.get(plan.formats[name], "the arrival of rows")
     if left := left_in(entry).get(name):
         stream["left"] = left._asdict()

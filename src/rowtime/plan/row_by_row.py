@@ -180,7 +180,7 @@ class RowByRow:
     """
 
     def __init__(self, plan: StoredPlan, nodes: Sequence[Operator], held: Collection[str] | None) -> None:
-        self._old, self._plan, self._held = plan.operators, plan, held
+        self._old, self._held = plan.operators, held
         self._nodes = {node.name: node for node in nodes}
         self._now = {node.name: plan.of(node) for node in nodes}
         self._before = Seen(self._old, {name: name for name in self._old})
@@ -191,8 +191,6 @@ class RowByRow:
 
     def match(self, continues: dict[str, str]) -> None:
         """Add to the operators that continue an old one, by name, those that do so above a change; inputs first."""
-        if not self._plan.structured:
-            return
         for node in self._nodes.values():
             if node.name not in continues and node.inputs and self._reads_known(node, continues):
                 self._match(node, continues)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final, Self
 
 from sqlglot import exp
 
+from rowtime.core.errors import refuse
 from rowtime.core.fields import stored_fields, typed
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.events.event_stream import EventStream
@@ -25,6 +26,7 @@ from rowtime.plan.pump_orders import Orders
 from rowtime.sql.generate import to_stored
 
 FORMAT: Final = 4
+OTHER_VERSION: Final = "Run it with the version of rowtime that wrote it, or start again with another --checkpoint."
 Fields = Mapping[str, Any]
 Names = Mapping[str, str]
 CLASSES: Final = {one.kind: one for one in OPERATORS}
@@ -67,7 +69,7 @@ class StoredPlan:
     """A plan as a checkpoint keeps it: its script without secrets, and its operators by name, inputs first.
 
     ``retired``: the targets of removed sinks. ``spans``: former names of operators. ``since``: the first tick of this
-    plan, if another plan came before. ``casts``: its pumps cast and check their values. ``values``: the variables of
+    plan, if another plan came before. ``values``: the variables of
     its script that are not secret. ``again``: the tick that computed the whole earlier input again, by the plan of that
     tick; 0 for none. ``orders``: those of later scripts, which its script ends with. ``stopped``: the pumps that do not
     run. ``paused``: their operators that stay as they are.
@@ -78,15 +80,11 @@ class StoredPlan:
     retired: Mapping[str, Fields] = field(default_factory=dict)
     spans: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
     since: int | None = None
-    casts: bool = True
     values: Mapping[str, str] = field(default_factory=dict)
     anew: int = 0
     orders: Orders = field(default_factory=Orders)
     stopped: Sequence[str] = ()
     paused: Mapping[str, StoredOperator] = field(default_factory=dict)
-
-    structured: ClassVar[bool] = True
-    """True if the parts of its operators can be distinguished."""
 
     @classmethod
     def of_operators(cls, sql: str, operators: Iterable[Operator], values: Mapping[str, str]) -> Self:
@@ -95,7 +93,10 @@ class StoredPlan:
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> Self:
-        """Return the plan from its JSON object."""
+        """Return the plan from its JSON object; raises ``Refused`` (R402) for that of another format."""
+        if stored["format"] != FORMAT:
+            what = f"the plan of the checkpoint has format {stored['format']}, this version reads format {FORMAT}"
+            raise refuse("R402", what, OTHER_VERSION)
         others: dict[str, Any] = {"stopped": tuple(stored.get("stopped", ()))}
         others |= {name: stored[name] for name in ("retired", "spans", "since", "values", "anew") if name in stored}
         orders, paused = Orders.read(stored.get("orders", {})), _listed(stored.get("paused", ()))
@@ -128,7 +129,7 @@ class StoredPlan:
         """Return True if it is the plan of these operators."""
         return {node.name: self.of(node) for node in operators} == self.operators
 
-    def marks(self, node: Operator, now: StoredOperator, was: StoredOperator) -> Names | None:  # noqa: ARG002
+    def marks(self, now: StoredOperator, was: StoredOperator) -> Names | None:
         """Return the marks of an old operator's running calls by those of the new one; ``None`` if more differs."""
         if _unmarked(now) != _unmarked(was):
             return None

@@ -78,8 +78,7 @@ def upgrade_of(old: StoredPlan, program: Program, held: Collection[str] | None =
 
 def is_same(old: StoredPlan, program: Program) -> bool:
     """Return True if a program has the operators of a plan, the same stopped pumps and the same orders."""
-    stopped = not old.structured or {*old.stopped} == program.stopped
-    return stopped and old.orders == program.orders and old.is_of(program.operators)
+    return {*old.stopped} == program.stopped and old.orders == program.orders and old.is_of(program.operators)
 
 
 def check_same(old: StoredPlan | None, program: Program) -> None:
@@ -107,11 +106,11 @@ class _Matching:
     def __init__(self, plan: StoredPlan, program: Program) -> None:
         self._plan, self._old = plan, plan.operators
         self._nodes = program.operators
-        # In a plan from before pumps cast and checked values: the casts and checks apply from the next rows on.
-        self._edges = tuple(edge for edge in program.edges if not plan.casts or self._has_new_gate(edge))
+        # Checks of a gate that the old plan does not have apply from the next rows on.
+        self._edges = tuple(edge for edge in program.edges if self._has_new_gate(edge))
         self.through: dict[str, str] = {}  # their operators, and the old one in the place of each
         self.sunk: dict[str, str] = {}  # the same for sinks
-        self._targets = declared(plan.sql) if plan.casts else {}
+        self._targets = declared(plan.sql)
         self._program = program
         self._above: dict[str, dict[str, str]] = {}  # the same for operators above the edge of a retyped target
         # Operators of pumps whose target's rows do not fit the new declaration: the pump, and why.
@@ -213,7 +212,7 @@ class _Matching:
             return False
         changed = {part: words for part, words in node.may_change().items() if _may_differ(part, now, was)}
         before = replace(now, fields={**now.fields, **{part: was.fields[part] for part in changed}})
-        if (marks := self._plan.marks(node, before, was)) is None:
+        if (marks := self._plan.marks(before, was)) is None:
             return False
         self.marks |= marks
         self.continues[node.name] = name

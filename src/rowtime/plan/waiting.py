@@ -130,8 +130,8 @@ def _wait(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, befo
 
 
 def _folder(plan: StoredPlan, stream: str) -> str:
-    """Return where the files of a stream are; empty for one that does not read files, and for plans of old versions."""
-    if plan.formats.get(stream) not in DIRECTORIES or not plan.structured:
+    """Return where the files of a stream are; empty for one that does not read files."""
+    if plan.formats.get(stream) not in DIRECTORIES:
         return ""
     return next((value for name, value in plan.operators[stream].fields["source"][1] if name.lower() == "path"), "")
 

@@ -22,7 +22,6 @@ from typing import IO, Any, Final
 from rowtime.core.errors import refuse
 from rowtime.core.stores import ObjectPlace, Place, below
 from rowtime.plan.stored import FORMAT, StoredPlan
-from rowtime.plan.stored_before import read_plan
 from rowtime.state import files, refused_files
 from rowtime.state.journal import PAUSED, Entry, Journal, behind
 from rowtime.state.liveness import FAILING, LOCK, announce, locked, released
@@ -284,7 +283,7 @@ class Checkpoint:
 
 def _plan_in(path: Place, what: str) -> StoredPlan:
     try:
-        return read_plan(unsealed(path))
+        return StoredPlan.read(unsealed(path))
     except FileNotFoundError:
         raise files.damaged(f"{path}, {what}, is gone") from None
 

@@ -10,11 +10,12 @@ from typing import Any
 
 from rowtime.core.errors import refuse
 from rowtime.core.stores import Place
+from rowtime.plan.stored import OTHER_VERSION
 from rowtime.state.files import damaged
 
 FORMAT = 3  # since a checkpoint may have several plans, and each entry names its own
 WITH_BASES = 4  # of a journal entry that is stored as a difference from another object; older versions refuse it
-READ = (2, 3, 4)  # 2: since the rows that OVER keeps are sorted by our own hash, and files are sealed
+READ = (FORMAT, WITH_BASES)
 _SEAL = re.compile(rb',"sum":"([0-9a-f]{8})"\}')
 _SEALED = len(b',"sum":"00000000"}')
 
@@ -37,8 +38,7 @@ def unsealed(path: Place) -> dict[str, Any]:
     content = _parsed(data)
     if content.get("format", FORMAT) not in READ:
         what = f"the checkpoint has format {content['format']}, this version reads formats {READ[0]} to {READ[-1]}"
-        hint = "Run it with the version of rowtime that wrote it, or start again with another --checkpoint."
-        raise refuse("R402", what, hint)
+        raise refuse("R402", what, OTHER_VERSION)
     seal = _SEAL.fullmatch(data[-_SEALED:])
     if seal is None or zlib.crc32(data[:-_SEALED]) != int(seal[1], 16):
         raise damaged(f"{path} has changed since rowtime wrote it: its checksum differs")

@@ -70,8 +70,6 @@ class PythonCode:
     def of_plan(cls, plan: StoredPlan) -> PythonCode:
         """Return what is known from a checkpoint's plan alone."""
         calls = {name: plan.operators[name].fields["columns"] for name in plan.of_kind(TableFunctionCall.kind)}
-        if not plan.structured:
-            return cls(stored={})
         return cls(stored={name: tuple(Column(c["name"], c["type"]) for c in of) for name, of in calls.items()})
 
     def function(self, statement: CreateFunction) -> Any:
