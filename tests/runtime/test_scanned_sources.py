@@ -20,7 +20,7 @@ from rowtime.frames.queries import TooMany
 from rowtime.runtime.executors.tasks import Tasks
 from rowtime.runtime.local_rows import of_source
 from rowtime.runtime.portions import TEXT, Portions
-from rowtime.runtime.sources.contract import Backlog, Limits, Slice
+from rowtime.runtime.sources.contract import Backlog, Limits, Slice, Source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -172,7 +172,7 @@ def test_a_portion_of_text_has_a_size() -> None:
     assert part.end == {"w": 10}
 
 
-class Large:
+class Large(Source):
     """Rows that Spark does not hand to the driver."""
 
     in_band, decodes, gives_rowtime, steady = False, False, False, True

@@ -347,9 +347,7 @@ class Engine:
             HANDING_OVER.reset(before)
             describe_jobs(self.spark, "")
             for source in self.sources.values():
-                release = getattr(source, "release", None)
-                if release is not None:
-                    release()
+                source.release()
 
     def _hand_over(self, running: RunningTick) -> None:
         self._portions.wanted = False
@@ -397,4 +395,4 @@ class Engine:
     def close(self) -> None:
         """Release the resources of sources."""
         for source in self.sources.values():
-            getattr(source, "close", lambda: None)()
+            source.close()

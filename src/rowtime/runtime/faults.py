@@ -35,8 +35,7 @@ _HINT: Final = (
 
 def sets_aside(sources: Iterable[Source], error: Exception) -> bool:
     """Return True if a source sets aside the cause of a tick's failure, so that it can be tried again at once."""
-    judges = (getattr(source, "blame", None) for source in sources)
-    return any(blame is not None and blame(error) for blame in judges)
+    return any(source.blame(error) for source in sources)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ The facts that a source knows without a Spark job (file names, footers, offsets)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import itemgetter
@@ -35,8 +35,7 @@ class Taken:
     @property
     def rows(self) -> int | None:
         """The greatest possible number of rows, if known; the exact one if all of them have been decoded."""
-        count: Callable[[Slice], int | None] | None = getattr(self.source, "count", None)
-        return self.part.rows if count is None else count(self.part)
+        return self.source.count(self.part)
 
 
 def intake_of(spark: SparkSession, taken: Taken, control: StreamClocks, *, here: bool) -> Intake:
@@ -98,11 +97,9 @@ PEEKED_ROWS = 100_000_000  # of one column, which the driver reads and judges in
 
 def _peek(source: Source, part: Slice) -> Peek | None:
     """Return a reader of columns of a range with Arrow, if its files are accessible: no Spark job."""
-    column = getattr(source, "column", None)
-    if column is None or part.rows is None or part.rows > PEEKED_ROWS:
+    if part.rows is None or part.rows > PEEKED_ROWS:
         return None
-    rows = getattr(source, "rows", None)
-    return Peek(partial(column, part), (lambda _: None) if rows is None else partial(rows, part))
+    return Peek(partial(source.column, part), partial(source.rows, part))
 
 
 class _Runs:

@@ -27,9 +27,8 @@ BYTES = 512 << 20  # of the rows of one source, or of one operator's state, that
 
 def of_source(spark: SparkSession, source: Source, part: Slice) -> LocalFrame | None:
     """Return the rows of a range: read by the source itself, if it can do that, or by Spark in one job."""
-    given = getattr(source, "given", None)
     few = isinstance(source, Scanned) or (part.rows is not None and part.rows <= MOST)
-    own = given(part) if given is not None and few else None
+    own = source.given(part) if few else None
     if own is None:
         return _of_scan(spark, source, part)
     if not all(holds(kind) for _, kind in own[0]):
@@ -45,7 +44,7 @@ def _of_scan(spark: SparkSession, source: Source, part: Slice) -> LocalFrame | N
     few = part.rows is not None and part.rows <= MOST if taken is None else taken.taken <= BYTES
     if not few:
         return None
-    scan = scan_of(spark, source, part)
+    scan = source.scan(spark, part)
     fields = fields_of(scan)
     if not all(holds(kind) for _, kind in fields):
         return None
@@ -60,12 +59,6 @@ def _of_scan(spark: SparkSession, source: Source, part: Slice) -> LocalFrame | N
 def _in_places(rows: LocalFrame | None) -> LocalFrame | None:
     """Return rows of a source in the order of their positions: Spark's tasks give them in no order."""
     return rows and (rows.in_order([WRITER, POSITION]) or rows)
-
-
-def scan_of(spark: SparkSession, source: Source, part: Slice) -> Scan:
-    """Return the rows of a range for a job that reads all of their columns, once."""
-    scan: Callable[[SparkSession, Slice], Scan] | None = getattr(source, "scan", None)
-    return Scan(source.read(spark, part)) if scan is None else scan(spark, part)
 
 
 def read(scan: Scan) -> pa.Table:

@@ -14,14 +14,14 @@ from rowtime.core.time import END
 from rowtime.expr.store_assignment import as_read
 from rowtime.frames.kinds import holds, named
 from rowtime.frames.tables import has
-from rowtime.runtime.sources.contract import BoundItem, Limits, Offsets, Slice
+from rowtime.runtime.sources.contract import BoundItem, Limits, Offsets, Slice, Source
 from rowtime.testing.transcripts import ScriptItem
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class ScriptedSource:
+class ScriptedSource(Source):
     """The items of one stream; positions are item numbers. ``upto`` is moved by the test."""
 
     in_band = False

@@ -20,7 +20,7 @@ from rowtime.frames.kinds import holds
 from rowtime.frames.tables import Column
 from rowtime.runtime.intake import Taken
 from rowtime.runtime.late_session import NeedsSparkError
-from rowtime.runtime.local_rows import fields_of, scan_of
+from rowtime.runtime.local_rows import fields_of
 from rowtime.runtime.sources.contract import Decoding, Scan, Slice, Source
 from rowtime.runtime.sources.files import FilesSource
 from rowtime.runtime.sources.scanned import Scanned
@@ -72,8 +72,7 @@ def reads_itself(source: Source, part: Slice) -> bool:
     """Return True if any process can read a range of the source without Spark."""
     if isinstance(source, FilesSource) and source.copied.waiting and not part.detail["values"]:
         return all(holds(kind) for _, kind in source.fields)
-    given = getattr(source, "given", None)
-    read = None if given is None else given(part)
+    read = source.given(part)
     return read is not None and all(holds(kind) for _, kind in read[0])
 
 
@@ -91,7 +90,7 @@ def copy_in(folder: Path, taken: Mapping[str, Taken]) -> None:
 
 
 def _scan(spark: SparkSession, name: str, source: Source, part: Slice) -> StreamScan:
-    scan = scan_of(spark, source, part)
+    scan = source.scan(spark, part)
     unheld = [f"{column} {kind}" for column, kind in fields_of(scan) if not holds(kind)]
     if unheld:
         raise NeedsSparkError(f"the column {unheld[0]} of {name}")

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from rowtime.core.columns import ARRIVAL, PLACE_NUMBER, POSITION, READ_NUMBER, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.operators.contract import micros, quoted
-from rowtime.runtime.sources.contract import Limits, Offsets, Slice
+from rowtime.runtime.sources.contract import Limits, Offsets, Slice, Source
 
 THE_WRITER = "batches"
 SET_BITS = 40  # the position of a row in an unordered batch consists of the batch's number and the row's
@@ -38,7 +38,7 @@ class _Batch(NamedTuple):
     places: tuple[Sequence[Any], Sequence[Any]] | None = None
 
 
-class BatchSource:
+class BatchSource(Source):
     """The batches of one streaming DataFrame; ``names`` are its rowtime, writer and position columns.
 
     ``clock`` returns when a batch arrives (µs UTC); ``columns`` are those to read, all by default. Raises ``Refused``

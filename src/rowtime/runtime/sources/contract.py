@@ -8,7 +8,7 @@ in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -118,8 +118,12 @@ class Scan:
         return self if self.whole is None else Scan(self.whole())
 
 
+Given = tuple[Sequence[tuple[str, str]], Iterable["pa.Table"]]
+"""Columns with their types, and tables with them."""
+
+
 class Source(Protocol):
-    """One source of one stream, as the driver sees it."""
+    """One source of one stream, as the driver sees it; the methods with a body are abilities that most do not have."""
 
     in_band: bool
     """True if bounds may be among the rows (column ``__b``), so that only a job sees them."""
@@ -147,6 +151,38 @@ class Source(Protocol):
     def finished(self, at: Offsets) -> bool:
         """Return True if no item can ever follow these positions (a finite input)."""
         ...
+
+    def scan(self, spark: SparkSession, part: Slice) -> Scan:
+        """Return the rows of a range for a job that reads all of their columns, once."""
+        return Scan(self.read(spark, part))
+
+    def given(self, part: Slice) -> Given | None:  # noqa: ARG002 - of those that can
+        """Return the rows of a range without Spark, if any process can read them."""
+        return None
+
+    def count(self, part: Slice) -> int | None:
+        """Return the greatest possible number of rows of a range, if known; the exact one if they have been decoded."""
+        return part.rows
+
+    def column(self, part: Slice, name: str) -> Iterable[pa.Table] | None:  # noqa: ARG002 - of those that can
+        """Return one column of a range without Spark, if the driver can read it."""
+        return None
+
+    def rows(self, part: Slice, wanted: Mapping[str, str]) -> Iterable[pa.Table] | None:  # noqa: ARG002 - of those that can
+        """Return some columns of a range, as Spark reads them, without Spark; ``wanted``: their types."""
+        return None
+
+    def blame(self, error: BaseException) -> bool:  # noqa: ARG002 - of those that can
+        """Set aside what has caused a tick's failure; return True if the tick can be tried again at once."""
+        return False
+
+    def release(self) -> None:
+        """Remove what was made for one tick."""
+        return
+
+    def close(self) -> None:
+        """Release what the source holds."""
+        return
 
 
 class Repeatable(Source, Protocol):

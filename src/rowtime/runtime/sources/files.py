@@ -29,7 +29,7 @@ from rowtime.frames.kinds import named
 from rowtime.operators.contract import quoted
 from rowtime.plan.bind.sink_options import partitions_of
 from rowtime.plan.formats.files import FAILFAST, GLOB, GROWING, MODE_OF_RECORDS, OF_ROWTIME
-from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Scan, Slice
+from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Scan, Slice, Source
 from rowtime.runtime.sources.csv_decoding import PlainCsv
 from rowtime.runtime.sources.csv_header import by_header
 from rowtime.runtime.sources.file_faults import Expected
@@ -65,7 +65,7 @@ _CORRECT = (
 _NO_PLACE = "CAST(raise_error('rowtime: a row without its place in the files') AS BIGINT)"
 
 
-class FilesSource:
+class FilesSource(Source):
     """Files as a ``Source``; ``notes`` is the folder of their numbers.
 
     ``from_now``: files that exist at the first start are not read.

@@ -22,7 +22,7 @@ from rowtime.plan.formats.registry import PREFIX as REGISTRY
 from rowtime.runtime.brokers import Brokers, Extent, Partition, answering
 from rowtime.runtime.schemas.pinned import KEY, PinnedSchemas, known_of
 from rowtime.runtime.sources.attempts import Attempts
-from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Scan, Slice
+from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Scan, Slice, Source
 from rowtime.runtime.sources.envelopes import check_envelope, envelope_items, without_tombstones
 from rowtime.runtime.sources.framed_rows import Declared, Reading, framed_items, ids_in, reading_of, text_behind
 from rowtime.runtime.sources.kafka_decoding import PlainRecords, records_of
@@ -44,7 +44,7 @@ _REFUSED: Final = (
 )
 
 
-class KafkaSource:
+class KafkaSource(Source):
     """The partitions of some topics. ``options`` are those of Spark's connector, in any case.
 
     ``columns`` are the declared ones: name and Spark type. ``value_format`` is one of ``_FORMATS``, in any case, those

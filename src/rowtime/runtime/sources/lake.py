@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.stores import Place
 from rowtime.plan.formats.lake import SKIPS, STARTS
-from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Slice
+from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Slice, Source
 from rowtime.runtime.sources.failures import naming
 from rowtime.runtime.sources.file_faults import Expected
 from rowtime.runtime.sources.file_list import FileList, NumberedFile, is_as_numbered
@@ -35,7 +35,7 @@ _CHANGED: Final = (
 )
 
 
-class LakeSource:
+class LakeSource(Source):
     """The table of a ``history`` as a ``Source`` of the stream ``name``; ``notes`` stores the numbers of its files."""
 
     in_band = False

@@ -19,7 +19,7 @@ from rowtime.operators.contract import quoted, walk
 from rowtime.operators.streams.stream import streams_of
 from rowtime.plan.bind.ledger import ADJUSTED, COLUMNS, REASONS
 from rowtime.plan.difference import owner_of, statements_of
-from rowtime.runtime.sources.contract import Limits, Offsets, Slice
+from rowtime.runtime.sources.contract import Limits, Offsets, Slice, Source
 from rowtime.runtime.sources.ledger_book import LedgerBook
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ Line = Mapping[str, Any]
 """A tick in the book: its number, when it was committed and when its rows arrived (µs UTC), and its gates."""
 
 
-class LedgerSource:
+class LedgerSource(Source):
     """The ledger of a pipeline with a ``program``, from its own journal, as a ``Source`` of the stream ``name``.
 
     ``notes``: the folder of its book. ``from_now``: ticks before the first start are not read.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import refuse
 from rowtime.core.time import SECOND
-from rowtime.runtime.sources.contract import Limits, Offsets, Slice
+from rowtime.runtime.sources.contract import Limits, Offsets, Slice, Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 THE_WRITER = "rate"
 
 
-class RateSource:
+class RateSource(Source):
     """Columns ``timestamp`` and ``value``, as in Spark's source; option ``rowsPerSecond``."""
 
     in_band = False

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Scanned:
+class Scanned(Source):
     """The rows of a source in one tick, with columns ``fields``, and what the contract says about them."""
 
     in_band: bool
-    decodes: bool
+    may_fail: bool
     gives_rowtime: bool
     steady: bool
     fields: Sequence[Column]
@@ -32,6 +32,11 @@ class Scanned:
     def of(cls, source: Source, fields: Sequence[Column]) -> Scanned:
         """Return a source in whose place Spark reads."""
         return cls(source.in_band, source.decodes, source.gives_rowtime, source.steady, fields)
+
+    @property
+    def decodes(self) -> bool:
+        """True if records of the source may fail to decode."""
+        return self.may_fail
 
     def holding(self, tables: Sequence[pa.Table]) -> Scanned:
         """Return it with the rows that were read."""

@@ -31,7 +31,7 @@ from rowtime.core.time import BEGINNING, END, wall_clock
 from rowtime.frames.kinds import holds, named
 from rowtime.frames.tables import has
 from rowtime.operators.contract import quoted
-from rowtime.runtime.sources.contract import Backlog, BoundItem, Limits, Offsets, Slice
+from rowtime.runtime.sources.contract import Backlog, BoundItem, Limits, Offsets, Slice, Source
 from rowtime.runtime.sources.file_places import as_pattern
 from rowtime.runtime.sources.peek import timestamps
 from rowtime.runtime.sources.statistics import unskipped
@@ -54,7 +54,7 @@ LINKS: Final = "links"
 Taken = Mapping[str, Sequence[Entry]]
 
 
-class StreamLogSource:
+class StreamLogSource(Source):
     """A stream log as a ``Source``; ``columns`` are the declared ones with Spark's type texts.
 
     ``clock`` returns the time of a reading (µs UTC); ``exclude`` names writers not to read; ``from_now``: items that
