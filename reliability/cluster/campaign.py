@@ -104,8 +104,8 @@ def main() -> int:
 
 
 COUNTED = (
-    "pipelines", "ticks", "workers killed", "executors killed", "tasks", "tasks lost or failed", "tasks tried again",
-    "speculative tasks", "ticks tried again",
+    "pipelines", "ticks", "ticks in one task", "workers killed", "executors killed", "tasks", "tasks lost or failed",
+    "tasks tried again", "speculative tasks", "ticks tried again",
 )  # fmt: skip
 
 
@@ -178,6 +178,7 @@ def _differences(case: Case, local: Path, shared: Path, counts: Counter[str], ta
     counts["pipelines"] += 1
     counts["ticks"] += len(found["states"]) - 1
     counts["ticks tried again"] += len(found["failures"])
+    counts["ticks in one task"] += found["in a task"]
     for failure in found["failures"]:
         print(f"{case.name} {case.number}: a tick was tried again: {failure}", flush=True)
     if not found["master"].startswith("spark://") or len(found["states"]) != len(wanted["states"]):

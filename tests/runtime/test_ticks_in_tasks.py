@@ -144,6 +144,24 @@ def _failed() -> bytes:
     return pickle.dumps(Report(failed="the disk of the worker is full"))
 
 
+LOCAL = ["local", "local[2]", "local[*]", "local[2, 4]"]
+CLUSTERS = ["local-cluster[2,1,1024]", "spark://host:7077", "yarn", "k8s://https://host"]
+
+
+@pytest.mark.parametrize("master", [*LOCAL, *CLUSTERS])
+def test_tasks_are_the_default_where_there_are_executors(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str
+) -> None:
+    monkeypatch.setattr(spark.sparkContext, "master", master)
+    for small_ticks, in_tasks in ((None, master in CLUSTERS), ("driver", False), ("spark", True)):
+        place = tmp_path / f"{small_ticks}"
+        pipeline = rt.Pipeline(spark, home=place / "home", small_ticks=small_ticks)
+        pipeline.sql("CREATE STREAM a (v INT); SELECT STREAM v FROM a").sink("result", lambda _: None)
+        engine = pipeline._engine(place / "check", rt.Limits(), ends=False)
+        assert (engine.tasks is not None) is in_tasks
+        engine.stop()
+
+
 def test_another_place_is_refused() -> None:
     with pytest.raises(Refused, match="R541 small_ticks is 'executor'") as refused:
         rt.Pipeline(small_ticks="executor")

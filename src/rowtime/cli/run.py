@@ -66,9 +66,11 @@ KeepTicks = Annotated[
 ]
 
 Small = Annotated[
-    SmallTicks,
+    SmallTicks | None,
     typer.Option(
-        "--small-ticks", help="Where ticks of up to a million rows are computed: the driver, or Spark's tasks."
+        "--small-ticks",
+        help="Where ticks of up to a million rows are computed: the driver, or Spark's tasks. By default tasks on a "
+        "cluster, and the driver in local mode.",
     ),
 ]
 
@@ -102,7 +104,7 @@ def run(
     take_over: TakeOver = None,
     renewed: Renewed = None,
     keep_ticks: KeepTicks = 0,
-    small_ticks: Small = SmallTicks.DRIVER,
+    small_ticks: Small = None,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = "",
     openlineage: OpenLineage = False,

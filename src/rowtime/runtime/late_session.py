@@ -89,6 +89,12 @@ def is_here(spark: SparkSession) -> bool:
     return not isinstance(spark, LateSession | NoSession) or (isinstance(spark, LateSession) and spark.is_here())
 
 
+def has_executors(spark: SparkSession) -> bool:
+    """Return True if tasks run in other processes than the driver's; a session that is not there yet is local."""
+    master = str(spark.sparkContext.master) if is_here(spark) else "local"
+    return master != "local" and not master.startswith("local[")
+
+
 def describe_jobs(spark: SparkSession, text: str) -> None:
     """Name the next jobs of this thread in Spark's UI."""
     if is_here(spark):
