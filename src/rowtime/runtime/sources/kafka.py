@@ -268,8 +268,8 @@ _FETCHES: Final = {
     # A task asks for offsets behind a fetch at the end of the topic, to which the broker answers after this time: by
     # default half a second for each partition of each tick.
     "kafka.fetch.max.wait.ms": "10",
-    "kafka.max.partition.fetch.bytes": str(8 << 20),
-    "kafka.max.poll.records": "5000",
+    "kafka.max.partition.fetch.bytes": str(16 << 20),
+    "kafka.max.poll.records": "20000",
 }
 _AGED: Final = "Records that the brokers have dropped cannot be read again."
 _GO_ON: Final = "To go on without them, set the option failOnDataLoss 'false'."
