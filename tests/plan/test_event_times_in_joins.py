@@ -78,6 +78,19 @@ SPELLED = {
         48 * HOUR - 1,
     ),
     "DATEDIFF": ("DATEDIFF(b.paid_at, a.ordered_at) = 0", 24 * HOUR - 1),
+    "a date or the next": (
+        "CAST(b.paid_at AS DATE) BETWEEN CAST(a.ordered_at AS DATE) AND DATE_ADD(CAST(a.ordered_at AS DATE), 1)",
+        48 * HOUR - 1,
+    ),
+    "a date or the next, as a sum": (
+        "CAST(b.paid_at AS DATE) >= CAST(a.ordered_at AS DATE) AND CAST(b.paid_at AS DATE) - 1 <= CAST(a.ordered_at AS DATE)",
+        48 * HOUR - 1,
+    ),
+    "days between dates": (
+        "DATEDIFF(CAST(b.paid_at AS DATE), CAST(a.ordered_at AS DATE)) BETWEEN 0 AND 1",
+        48 * HOUR - 1,
+    ),
+    "the day before": ("CAST(b.paid_at AS DATE) = DATE_SUB(CAST(a.ordered_at AS DATE), 1)", -1),
     "a distance either way": ("ABS(TIMESTAMPDIFF(SECOND, b.paid_at, a.ordered_at)) <= 3600", HOUR + SECOND - 1),
     "a distance, limit first": ("3600000000 > ABS(UNIX_MICROS(b.paid_at) - UNIX_MICROS(a.ordered_at))", HOUR - 1),
     "a distance as an interval": ("ABS(b.paid_at - a.ordered_at) < INTERVAL '1' HOUR", HOUR - 1),
@@ -104,7 +117,7 @@ def test_a_range_that_is_open_is_refused_at_the_join_with_a_limit_of_its_own_col
     assert problem.place.text[problem.place.column - 1 :].startswith("declared_payments")
     limited = problem.hint.split(": ON ")[1].rstrip(".")
     program = compiled("declared_orders", "declared_payments", limited)
-    assert join(program) == (0, MINUTE)
+    assert join(program) == (1, MINUTE)
     assert program.warnings == ()
 
 
@@ -163,7 +176,7 @@ def test_equal_times_of_change_of_files_are_refused_with_the_promotion_to_write(
     assert followed.problems == followed.warnings == ()
 
 
-FIELDS = "id INT, made TIMESTAMP, at TIMESTAMP, day DATE, ms BIGINT, meta STRUCT<at TIMESTAMP, by STRUCT<at TIMESTAMP>>"
+FIELDS = "id INT, made TIMESTAMP, at TIMESTAMP, day DATE, ms BIGINT, meta STRUCT<at TIMESTAMP, day DATE, ms BIGINT, by STRUCT<at TIMESTAMP>>"
 WITH_FIELDS = "; ".join(f"CREATE STREAM {name} ({FIELDS}) USING parquet OPTIONS (path '{name}')" for name in "ab")
 
 
@@ -209,7 +222,40 @@ def test_no_time_is_guessed_where_on_may_compare_others(on: str) -> None:
 
 def test_a_limit_that_is_an_example_is_said_to_be_one() -> None:
     (problem,) = compiled("orders", "payments", "a.order_id = b.order_id").problems
-    assert "and limit the time between them, here by INTERVAL '1' MINUTE, so that" in problem.hint
+    limit = "b.ROWTIME BETWEEN a.ROWTIME AND a.ROWTIME + INTERVAL '1' MINUTE"
+    assert f"and limit the time between them, for example by {limit}, so that ON" in problem.hint
+
+
+@pytest.mark.parametrize("name", ["at", "from", "select", "when", "date", "Odd Col", "a-b", 'q"x'])
+def test_a_promotion_quotes_names_that_need_it(name: str) -> None:
+    streams = "; ".join(f"CREATE STREAM {s} (`{name}` TIMESTAMP) USING csv OPTIONS (path '{s}')" for s in "ab")
+    on = f"b.`{name}` BETWEEN a.`{name}` AND a.`{name}` + INTERVAL '1' HOUR"
+    (problem,) = compile_script(f"{streams}; SELECT STREAM 1 AS x FROM a JOIN b ON {on}").problems
+    followed = compile_script(f"{streams}; {problem.hint.split('so that ON compares them: ')[1].rstrip('.')}")
+    assert join(followed) == (0, HOUR)
+
+
+OPEN = {
+    "b.paid_at > a.ordered_at": "b.paid_at <= a.ordered_at + INTERVAL '1' MINUTE",
+    "b.paid_at < a.ordered_at": "b.paid_at >= a.ordered_at - INTERVAL '1' MINUTE",
+    "b.paid_at <= a.ordered_at - INTERVAL '5' MINUTE": "b.paid_at >= a.ordered_at - INTERVAL '6' MINUTE",
+    "b.paid_at >= a.ordered_at + INTERVAL '1' HOUR": "b.paid_at <= a.ordered_at + INTERVAL '61' MINUTE",
+    "HOUR(b.paid_at) = HOUR(a.ordered_at)":
+        "b.paid_at BETWEEN a.ordered_at - INTERVAL '1' DAY AND a.ordered_at + INTERVAL '1' DAY",
+    "b.paid_at BETWEEN a.ordered_at - INTERVAL '2' MONTH AND a.ordered_at":
+        "b.paid_at >= a.ordered_at - INTERVAL '62' DAY",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("on", OPEN)
+def test_the_limit_of_an_open_range_goes_with_the_condition(on: str) -> None:
+    both = f"a.order_id = b.order_id AND {on}"
+    (problem,) = compiled("o", "p", both).problems
+    limited = problem.hint.removeprefix("Limit the time between them: ON ").rstrip(".")
+    assert limited.endswith(f" AND {OPEN[on]}")
+    conditions = compile_script(f"{GIVEN} SELECT STREAM a.order_id FROM o AS a JOIN p AS b ON {limited}")
+    low, high = join(conditions)
+    assert low <= high
 
 
 def test_other_streams_are_warned_about_with_the_promotion_to_write() -> None:

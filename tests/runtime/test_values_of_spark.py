@@ -101,6 +101,16 @@ def test_a_task_computes_with_values_that_catalyst_computes_in_its_job(
         assert [*sent["jobs"][1:BAD], *sent["jobs"][BAD + 1 :]] == [1] * (len(sent["jobs"]) - 2)
 
 
+def test_an_expression_that_is_written_twice_is_asked_for_once(spark: SparkSession, tmp_path: Path) -> None:
+    twice = "SELECT STREAM INITCAP(k) AS a, INITCAP(k) AS b, INITCAP(K) AS c, MD5(k) || MD5(k) AS d FROM a;"
+    tasks, sql = Tasks(), SQL[: SQL.index("CREATE STREAM minutes")] + twice
+    driver = run(spark, tmp_path / "driver", sql, here=True)
+    sent = run(spark, tmp_path / "sent", sql, here=True, tasks=tasks)
+    assert driver["rows"] == sent["rows"]
+    assert tasks.needs == ""
+    assert sent["local"] == set()  # no row of them on the driver
+
+
 def test_few_different_values_cost_a_job_in_the_first_tick_only(spark: SparkSession, tmp_path: Path) -> None:
     sql = SQL[: SQL.index("CREATE VIEW")] + "SELECT STREAM INITCAP(k) AS name, x FROM a WHERE url RLIKE '/p';"
     driver, apart = (run(spark, tmp_path / str(here), sql, here=here) for here in (True, False))

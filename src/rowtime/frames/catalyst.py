@@ -188,30 +188,36 @@ def with_values(rows: LocalFrame, session: SparkSession, items: Sequence[str]) -
             texts.append(item)
         else:
             name, part = part_of(session, item, rows.fields)
-            texts.append(f"{quoted(f'__spark{len(parts)}')} AS {quoted(name)}")
-            parts.append(part)
-    given = [(part, ()) if answers is None else of_any_tick(part) for part in parts]
-    parts = [part for part, _ in given]
+            parts += [] if part in parts else [part]
+            texts.append(f"{quoted(f'__spark{parts.index(part)}')} AS {quoted(name)}")
+    given: dict[Part, tuple[int, ...]] = {}
+    for part in parts:
+        same, numbers = (part, ()) if answers is None else of_any_tick(part, len(given))
+        given[same] = numbers
+    parts = [*given]
     if not parts:
         raise Untranslated(str(items))
     unknown = [] if answers is None else [part for part in parts if part not in answers.kinds]
     if unknown:
         raise Wanted(unknown)
     kinds = [kind_of(session, part) for part in parts]
-    tables = [_table(rows, part, numbers) for part, numbers in given]
+    tables = [_table(rows, part, numbers) for part, numbers in given.items()]
     for n, (kind, values) in enumerate(zip(kinds, values_of(session, parts, tables), strict=True)):
         rows = rows.with_column(f"__spark{n}", kind, values)
     return rows, texts
 
 
-def of_any_tick(part: Part) -> tuple[Part, tuple[int, ...]]:
-    """Return a part with columns in place of the times (BIGINT) in its text, which change; and these times."""
+def of_any_tick(part: Part, nth: int) -> tuple[Part, tuple[int, ...]]:
+    """Return a part with columns in place of the times (BIGINT) in its text, which change; and these times.
+
+    ``nth``: its place among the parts of a select list, which may be alike but for their times.
+    """
     outside = _TIME.findall(_TEXT.sub("", part.sql))
     numbers = _TIME.findall(part.sql)
     if not numbers or outside != numbers:
         return part, ()
     named = dict.fromkeys(numbers)
-    columns = tuple((f"__number{n}", "bigint") for n in range(len(named)))
+    columns = tuple((f"__number{nth}_{n}", "bigint") for n in range(len(named)))
     names = dict(zip(named, (name for name, _ in columns), strict=True))
     return Part(_TIME.sub(lambda of: names[of[1]], part.sql), (*part.columns, *columns)), tuple(map(int, named))
 

@@ -174,3 +174,11 @@ def _sum(values: list[Duration | Months]) -> Duration | Months:
     if durations and months:
         raise ValueError("an interval has either years and months or days and smaller units, not both")
     return Months(sum(months)) if months else Duration(sum(durations))
+
+
+def interval_text(micros: int) -> str:
+    """Return a length as users write it, in the greatest unit of which it is a multiple, else in seconds."""
+    for unit, size in (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MINUTE", 60_000_000)):
+        if micros % size == 0:
+            return f"INTERVAL '{micros // size}' {unit}"
+    return f"INTERVAL '{micros / 1_000_000:f}' SECOND"

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 
 from rowtime.core.columns import ROWTIME
+from rowtime.expr.facts import Kind
 from rowtime.expr.group_end import unshifted
 from rowtime.plan.bind.join_range import Clause
+from rowtime.sql.dialect import Rowtime
 from rowtime.sql.generate import to_rowtime
 
 _ROWTIME = "ROWTIME"  # in a query
+_COMPARISONS = (exp.GTE, exp.GT, exp.LTE, exp.LT, exp.EQ, exp.NullSafeEQ)
 _NUMBERS = (exp.UnixMicros, exp.UnixMillis, exp.UnixSeconds)
 
 
@@ -21,10 +25,9 @@ _NUMBERS = (exp.UnixMicros, exp.UnixMillis, exp.UnixSeconds)
 class EventTime:
     """A time of the rows of an input.
 
-    ``alias``: the input; empty if the time is its rowtime. ``column``: its name in the query; empty for a ``value``
-    that is a TIMESTAMP: a function in the condition, over columns of the input; the column of a value is a DATE.
-    ``within``: the tolerance that a declaration gives it, as SQL; empty without one. ``rows``: one in rows, which does
-    not say how late a row may be.
+    ``alias``: the input; empty if the time is its rowtime. ``column``: its name in the query; empty for a ``value``: a
+    function in the condition, over columns of the input. ``of_days``: it is a DATE. ``within``: the tolerance that a
+    declaration gives it, as SQL; empty without one. ``rows``: one in rows, which does not say how late a row may be.
     """
 
     alias: str
@@ -32,6 +35,7 @@ class EventTime:
     within: str = ""
     rows: int = 0
     value: exp.Expr | None = None
+    of_days: bool = False
 
     def __str__(self) -> str:
         return f"{self.alias}.{self.column}"
@@ -39,62 +43,63 @@ class EventTime:
     @property
     def promoted(self) -> str:
         """Return what to promote, over the columns of the input, as SQL."""
-        if self.value is None or self.column:
-            column = to_rowtime(exp.column(exp.to_identifier(self.column, quoted=False)))
-            return column if self.value is None else f"CAST({column} AS TIMESTAMP)"
-        return to_rowtime(self.value.copy().transform(_without_alias))
+        if self.value is None:
+            return to_rowtime(exp.column(_named(self.column)))
+        text = to_rowtime(self.value.copy().transform(_without_alias))
+        return f"CAST({text} AS TIMESTAMP)" if self.of_days else text
 
     def in_place(self, condition: exp.Expr) -> exp.Expr:
         """Return a condition with the rowtime of the input in place of the value."""
         rowtime: exp.Expr = exp.column(_ROWTIME, self.alias)
-        rowtime = exp.cast(rowtime, "DATE") if self.column else rowtime
+        rowtime = exp.cast(rowtime, "DATE") if self.of_days else rowtime
         return condition.transform(lambda part: rowtime.copy() if part == self.value else part)
 
 
-def compared_times(clause: Clause, parts: Sequence[exp.Expr]) -> list[tuple[EventTime, EventTime]]:
-    """Return the times of both sides that a condition has in one part, those that are no columns first."""
+KindOf = Callable[[exp.Expr], Kind]
+
+
+def compared_times(clause: Clause, parts: Sequence[exp.Expr], kind: KindOf) -> list[tuple[EventTime, EventTime]]:
+    """Return the times of both sides that a comparison has, those that are no columns first."""
     pairs = [
         (left, right)
         for part in parts
-        for left, right in product(*_sides(clause, part))
+        if isinstance(part, _COMPARISONS)
+        for left, right in product(*_sides(clause, part, kind))
         if left is not None and right is not None
     ]
     return sorted(dict.fromkeys(pairs), key=lambda pair: all(time.value is None for time in pair))
 
 
-def may_compare_times(clause: Clause, part: exp.Expr) -> bool:
+def may_compare_times(clause: Clause, part: exp.Expr, kind: KindOf) -> bool:
     """Return True for a condition on both sides unless it only says that columns are equal, which are no times."""
-    left, right = _sides(clause, part)
+    left, right = _sides(clause, part, kind)
     columns = isinstance(part, exp.EQ | exp.NullSafeEQ) and all(isinstance(of, exp.Column) for of in part.args.values())
     return bool(left and right) and not (columns and {*left, *right} == {None})
 
 
-def _sides(clause: Clause, part: exp.Expr) -> list[list[EventTime | None]]:
-    """Return for each side of a join what a condition has of one of its inputs alone; ``None``: a column, no time."""
+def _sides(clause: Clause, part: exp.Expr, kind: KindOf) -> list[list[EventTime | None]]:
+    """Return for each side of a join what a condition has of one of its inputs alone; ``None``: it is no time."""
     sides = []
     for inputs in clause.inputs:
-        types = {
-            source.alias.lower(): {name.lower(): column.type.upper() for name, column in source.columns}
-            for source in inputs
-            if source.rowtime and source.alias
-        }
-        nodes = [node for node in part.walk(prune=lambda node: bool(_alias_of(node))) if _alias_of(node) in types]
-        sides.append([_time_of(node, _alias_of(node), types[_alias_of(node)]) for node in nodes])
+        aliases = {source.alias.lower() for source in inputs if source.rowtime and source.alias}
+        nodes = [node for node in part.walk(prune=lambda node: bool(_alias_of(node))) if _alias_of(node) in aliases]
+        sides.append([_time_of(node, _alias_of(node), kind) for node in nodes])
     return sides
 
 
-def _time_of(node: exp.Expr, alias: str, types: dict[str, str]) -> EventTime | None:
+def _time_of(node: exp.Expr, alias: str, kind: KindOf) -> EventTime | None:
     value, _ = unshifted(node)
     while isinstance(value, _NUMBERS):
         value = value.this.unnest()
-    if not isinstance(value, exp.Column) or len(value.parts) > 2:  # noqa: PLR2004 - the alias and a name
-        return EventTime(alias, "", value=value)
-    kind = types.get(value.name.lower())
-    if kind == "DATE":
-        return EventTime(alias, value.name, value=value)
-    if value.name.upper() == _ROWTIME:
+    is_column = isinstance(value, exp.Column) and len(value.parts) <= 2  # noqa: PLR2004 - the alias and a name
+    if is_column and value.name.upper() == _ROWTIME:
         return EventTime("", ROWTIME)
-    return EventTime(alias, value.name) if kind == "TIMESTAMP" else None
+    of = kind(value)
+    if of is Kind.DATE:
+        return EventTime(alias, "", value=value, of_days=True)
+    if of is not Kind.TIMESTAMP:
+        return None
+    return EventTime(alias, value.name) if is_column else EventTime(alias, "", value=value)
 
 
 def _alias_of(node: exp.Expr) -> str:
@@ -103,8 +108,16 @@ def _alias_of(node: exp.Expr) -> str:
     return aliases.pop() if len(aliases) == 1 else ""
 
 
+def _named(name: str) -> exp.Identifier:
+    """Return a name with quotes if it needs them."""
+    word = re.fullmatch(r"\w+", name) is not None
+    return exp.to_identifier(
+        name, quoted=not word or [token.token_type for token in Rowtime().tokenize(name)] != [TokenType.VAR]
+    )
+
+
 def _without_alias(part: exp.Expr) -> exp.Expr:
     if not isinstance(part, exp.Column):
         return part
-    first, *fields = (exp.to_identifier(name.name) for name in part.parts[1:])
+    first, *fields = (_named(name.name) for name in part.parts[1:])
     return exp.Dot.build([exp.column(first), *fields]) if fields else exp.column(first)

@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from rowtime.core.time import DAY, SECOND
+from rowtime.core.time import DAY, MINUTE, SECOND
 from rowtime.expr.conditions import col
 from rowtime.expr.grids import rounded
 from rowtime.operators.joins.join import EVER
 from rowtime.plan.bind.frames import UNBOUNDED, NoWindow, resolved
 from rowtime.plan.bind.scope import From, Input
 from rowtime.sql.generate import to_rowtime
-from rowtime.sql.intervals import MICROS, Duration, duration_of, span_of
+from rowtime.sql.intervals import MICROS, Duration, duration_of, interval_text, months_of, span_of
 from rowtime.sql.places import refuse_at
+from rowtime.sql.script import parse_expression
 
 _EXAMPLE = "For example OVER (RANGE INTERVAL '1' MINUTE PRECEDING)"
 
@@ -33,6 +34,8 @@ class Range:
     rest: tuple[exp.Expr, ...] = ()
     timed: tuple[exp.Expr, ...] = ()
     """The conjuncts that compare a rowtime of one side with one of the other side."""
+    vague: tuple[exp.Expr, ...] = ()
+    """Those of them whose limits are not known."""
 
     def at_least(self, low: int) -> Range:
         """Add a lower limit."""
@@ -138,7 +141,7 @@ def between(parts: Iterable[exp.Expr], left: Sequence[Input], right: Input) -> R
         distance = replace(distance, timed=(*distance.timed, part))
         limits = _limits_of(part, by_rowtime, right.rowtime)
         if limits is None:
-            distance = replace(distance, rest=(*distance.rest, part))
+            distance = replace(distance, rest=(*distance.rest, part), vague=(*distance.vague, part))
             continue
         low, high, exact = limits
         distance = distance if low is None else distance.at_least(low)
@@ -231,6 +234,9 @@ def _linear(node: exp.Expr) -> _Sum | None:
     node = node.unnest()
     if isinstance(node, exp.Column):
         return _Sum({node.name: 1}, unit=1)
+    if (days := _days_later(node)) is not None:
+        date = _linear(days[0])
+        return None if date is None else date.plus(_Sum({}, days[1] * DAY, 1))
     if (rounding := rounded(node)) is not None:
         argument, below, above = rounding
         time = _linear(argument)
@@ -254,10 +260,32 @@ def _counted(node: exp.Expr) -> _Sum | None:
         column = node.this.unnest()
         return _Sum({column.name: 1}, unit=_COUNTED[type(node)]) if isinstance(column, exp.Column) else None
     if isinstance(node, exp.TimestampDiff | exp.DateDiff):
-        end, start, unit = node.this.unnest(), node.expression.unnest(), _unit_of(node)
+        end, start, unit = _of_day(node.this.unnest()), _of_day(node.expression.unnest()), _unit_of(node)
         columns = isinstance(end, exp.Column) and isinstance(start, exp.Column)
         return _Sum({start.name: -1}, unit=unit).plus(_Sum({end.name: 1})) if columns and unit else None
     return _combined(node, _counted)
+
+
+def _of_day(node: exp.Expr) -> exp.Expr:
+    """Return the time of a DATE, or the node itself."""
+    return node.this.unnest() if _is_date(node) else node
+
+
+def _is_date(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Cast) and node.to.this == exp.DType.DATE
+
+
+def _days_later(node: exp.Expr) -> tuple[exp.Expr, int] | None:
+    """Return the date and the number of days of ``date + 1``, ``DATE_ADD(date, 1)`` and the like."""
+    sign = -1 if isinstance(node, exp.Sub) else 1
+    if isinstance(node, exp.Anonymous) and node.name.upper() == "DATE_SUB" and len(node.expressions) == 2:  # noqa: PLR2004
+        (date, added), sign = node.expressions, -1
+    elif isinstance(node, exp.TsOrDsAdd | exp.Add | exp.Sub):
+        date, added = node.this, node.expression
+    else:
+        return None
+    count = _counted(added) if _is_date(date.unnest()) else None
+    return None if count is None or count.terms or count.unit else (date, sign * count.constant)
 
 
 def _combined(node: exp.Expr, of: Callable[[exp.Expr], _Sum | None]) -> _Sum | None:
@@ -321,3 +349,25 @@ def _micros_of(text: str, node: exp.Expr) -> int:
         what = "a join window takes a duration that is not negative"
         raise refuse_at(text, node, "R122", what, "For example INTERVAL '1' MINUTE.")
     return span.micros
+
+
+def missing_limit(distance: Range, left: str, right: str) -> exp.Expr:
+    """Return an example of the limit that a range of two times, as SQL, lacks.
+
+    It is a minute beyond the present one; a day, or as many as the months, if conditions with unknown limits are there.
+    """
+    months = [abs(months_of(node) or 0) for part in distance.vague for node in part.find_all(exp.Interval)]
+    wide = (31 * max(months, default=0) or 1) * DAY if distance.vague else MINUTE
+    if distance.low is not None and distance.high is None:
+        text = f"{right} <= {_moved(left, max(distance.low // SECOND * SECOND, 0) + wide)}"
+    elif distance.high is not None and distance.low is None:
+        text = f"{right} >= {_moved(left, min(-(-distance.high // SECOND) * SECOND, 0) - wide)}"
+    elif distance.vague:
+        text = f"{right} BETWEEN {_moved(left, -wide)} AND {_moved(left, wide)}"
+    else:
+        text = f"{right} BETWEEN {left} AND {_moved(left, MINUTE)}"
+    return parse_expression(text)
+
+
+def _moved(time: str, by: int) -> str:
+    return f"{time} {'-' if by < 0 else '+'} {interval_text(abs(by))}" if by else time

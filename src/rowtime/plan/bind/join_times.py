@@ -15,17 +15,20 @@ from sqlglot import exp
 from rowtime.core.columns import ROWTIME
 from rowtime.core.errors import Problem, Refused
 from rowtime.expr.conditions import columns_in
+from rowtime.expr.facts import Kind
+from rowtime.expr.monotonicity import prove
 from rowtime.operators.contract import Operator, walk
 from rowtime.operators.over.over_calls import RunningMark
 from rowtime.plan.bind.computed_times import EventTime, compared_times, may_compare_times
-from rowtime.plan.bind.join_range import Clause, between, comparisons
-from rowtime.plan.bind.scope import Input, mark_of
+from rowtime.plan.bind.join_range import Clause, Range, between, comparisons, missing_limit
+from rowtime.plan.bind.scope import Input, Scope, mark_of
 from rowtime.plan.bind.sources import Binder
+from rowtime.plan.bind.struct_fields import kind_of_field
 from rowtime.plan.bind.window_tables import NAMES
 from rowtime.plan.file_times import timed_by_files
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.places import place_of, refuse_at, unlocated
-from rowtime.sql.script import parse_expression, parse_script
+from rowtime.sql.script import parse_script
 from rowtime.sql.statements import Query
 
 _OTHERWISE = (
@@ -65,8 +68,15 @@ def compares_windows(clause: Clause, rest: Sequence[exp.Expr]) -> bool:
     return False
 
 
-def event_times(clause: Clause, rest: Sequence[exp.Expr]) -> tuple[EventTime, EventTime] | None:
-    """Return the columns of both sides whose distance a condition limits, or equates; from both ends if possible."""
+Times = tuple[EventTime, EventTime]
+"""A time of each side of a join."""
+
+
+def event_times(clause: Clause, rest: Sequence[exp.Expr]) -> tuple[Times, Range] | None:
+    """Return the columns of both sides whose distance a condition limits, or equates, and the limits.
+
+    Columns that are limited from both ends are preferred.
+    """
     used = {name for part in rest for name in columns_in([part])}
     pairs = []
     for one in clause.timed[0]:
@@ -75,11 +85,11 @@ def event_times(clause: Clause, rest: Sequence[exp.Expr]) -> tuple[EventTime, Ev
             distance = between(rest, [replace(one, rowtime=left)], replace(other, rowtime=right))
             ends = (distance.low is not None) + (distance.high is not None)
             if ends:
-                pairs.append((-ends, one, left, other, right))
+                pairs.append((-ends, (one, left), (other, right), distance))
     if not pairs:
         return None
-    _, one, left, other, right = min(pairs, key=lambda pair: pair[0])
-    return _event_time(clause, 0, one, left), _event_time(clause, 1, other, right)
+    _, left_time, right_time, distance = min(pairs, key=lambda pair: pair[0])
+    return (_event_time(clause, 0, *left_time), _event_time(clause, 1, *right_time)), distance
 
 
 def only_times(clause: Clause) -> list[EventTime] | None:
@@ -149,12 +159,12 @@ def promoted(query: exp.Select, times: Sequence[EventTime]) -> exp.Select:
     return rewritten
 
 
-def with_range(query: exp.Select, original: exp.Select, clause: Clause) -> exp.Select:
-    """Return the query with a range of rowtimes in the ON of a join of the ``original``."""
+def with_range(query: exp.Select, original: exp.Select, clause: Clause, distance: Range) -> exp.Select:
+    """Return the query with the limit that the ``distance`` of the rowtimes of a join of the ``original`` lacks."""
     rewritten = query.copy()
     number = next(n for n, node in enumerate(original.args["joins"]) if node is clause.node)
     left, right = clause.inputs[0][0].alias, clause.inputs[1][0].alias
-    limit = parse_expression(f"{right}.ROWTIME BETWEEN {left}.ROWTIME AND {left}.ROWTIME + {TOLERANCE}")
+    limit = missing_limit(distance, f"{left}.ROWTIME", f"{right}.ROWTIME")
     join = rewritten.args["joins"][number]
     by_name = join.args.get("using") or join.args.get("method")
     of = rewritten.args.get("where") if by_name else None
@@ -164,13 +174,13 @@ def with_range(query: exp.Select, original: exp.Select, clause: Clause) -> exp.S
         rewritten.set("where", exp.Where(this=both))
     else:
         join.set("on", both)
-    rewritten.meta["ranged"] = True
+    rewritten.meta["limit"] = to_rowtime(limit)
     return rewritten
 
 
-def _in_rows(times: Sequence[EventTime] | None) -> str:
+def _in_rows(times: Sequence[EventTime]) -> str:
     """Return the word Promote, after why declared tolerances in rows prove no range, and what to declare."""
-    named = [time for time in times or () if time.rows]
+    named = [time for time in times if time.rows]
     if not named:
         return "Promote"
     listed = " and ".join(f"{time} is declared WITHIN {time.rows} ROWS" for time in named)
@@ -205,20 +215,21 @@ class Untimed:
         what += f"the ROWTIME of {' and '.join(files)} is the time of change of a file, and ON does not compare it"
         raise self.refused("R225", what, times)
 
-    def refused(self, code: str, what: str, times: Sequence[EventTime] | None) -> Refused:
+    def refused(self, code: str, what: str, times: tuple[Times, Range] | None) -> Refused:
         """Return the refusal whose hint is the promotion."""
         refused = refuse_at(self.binder.text, self.clause.node.this, code, what, self.promotion(times))
         return NotPromoted(refused, next(self._ways(times), None)) if self.binder.trying else refused
 
-    def times(self, rest: Sequence[exp.Expr]) -> tuple[EventTime, EventTime] | None:
-        """Return the event times whose distance the condition limits.
+    def times(self, rest: Sequence[exp.Expr]) -> tuple[Times, Range] | None:
+        """Return the event times whose distance the condition limits, and how.
 
         Raises ``PromotedInputs`` if both have a declared order.
         """
-        times = event_times(self.clause, rest)
-        if times is not None and all(time.within or not time.alias for time in times) and not self._names_rowtime():
+        limited = event_times(self.clause, rest)
+        times = () if limited is None else limited[0]
+        if times and all(time.within or not time.alias for time in times) and not self._names_rowtime():
             raise PromotedInputs(promoted(self.query, [time for time in times if time.alias]))
-        return times
+        return limited
 
     def _names_rowtime(self) -> bool:
         return any(column.name.lower() == "rowtime" for column in self.query.find_all(exp.Column))
@@ -228,30 +239,44 @@ class Untimed:
             f"{self.limited()} Or give {left} and {right} a window each, before AS: OVER (RANGE {TOLERANCE} PRECEDING)."
         )
 
-    def promotion(self, limited: Sequence[EventTime] | None) -> str:
+    def promotion(self, limited: tuple[Times, Range] | None) -> str:
         """Return how to promote the event times."""
         for first in () if self.binder.trying else self._ways(limited):
             way: exp.Select | None = first
             ranged = ""
             for _ in self.query.args["joins"]:  # each may have one more input to promote
-                if way is not None and way.meta.get("ranged"):
-                    ranged = f" and limit the time between them, here by {TOLERANCE}"
+                if way is not None and (limit := way.meta.get("limit")):
+                    ranged = f" and limit the time between them, for example by {limit}"
                 refused = None if way is None else self.binder.refusal(way, self.name)
                 if way is not None and refused is None:
-                    return f"{_in_rows(limited)} the event times{ranged}, so that ON compares them: {to_rowtime(way)}."
+                    promote = _in_rows(limited[0] if limited else ())
+                    return f"{promote} the event times{ranged}, so that ON compares them: {to_rowtime(way)}."
                 way = refused.way if isinstance(refused, NotPromoted) else None
         return _OTHERWISE
 
-    def _ways(self, limited: Sequence[EventTime] | None) -> Iterator[exp.Select]:
-        """Yield the query with the event times of this join promoted, and with a range of rowtimes besides."""
+    def _ways(self, limited: tuple[Times, Range] | None) -> Iterator[exp.Select]:
+        """Yield the query with the event times of this join promoted, and with a limit of the rowtimes besides."""
+        if limited is not None:
+            times, distance = limited
+            query = promoted(self.query, [time for time in times if time.alias])
+            yield query
+            yield with_range(query, self.query, self.clause, distance)
+            return
         parts = comparisons(self.clause.node.args.get("on"))
         where = self.query.args.get("where")
         parts += comparisons(where.this if where is not None else None)
-        for pair in compared_times(self.clause, parts) if limited is None else [limited]:
+        for pair in compared_times(self.clause, parts, self._kind):
             query = promoted(self.query, [time for time in pair if time.alias])
             yield query
-            yield with_range(query, self.query, self.clause)
-        unknown = limited is not None or any(may_compare_times(self.clause, part) for part in parts)
-        times = None if unknown else only_times(self.clause)
-        if times is not None:
-            yield with_range(promoted(self.query, times), self.query, self.clause)
+            yield with_range(query, self.query, self.clause, Range(vague=tuple(parts)))
+        unknown = any(may_compare_times(self.clause, part, self._kind) for part in parts)
+        only = None if unknown else only_times(self.clause)
+        if only is not None:
+            yield with_range(promoted(self.query, only), self.query, self.clause, Range())
+
+    def _kind(self, value: exp.Expr) -> Kind:
+        """Return the kind of a part of ON."""
+        columns = [column for side in self.clause.inputs for source in side for _, column in source.columns]
+        bound = Scope(self.binder.text, self.clause.both).bind(value.copy())
+        known = prove(bound, {column.name: column.known for column in columns}).fact.kind
+        return known if known is not Kind.OTHER else kind_of_field(bound, columns)

@@ -26,7 +26,7 @@ from rowtime.operators.streams.table_versions import refreshed, with_versions
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.as_of import AsOf, take_match
 from rowtime.plan.bind.correlation import is_derived
-from rowtime.plan.bind.join_range import Clause, Range, between, comparisons, unique, windows
+from rowtime.plan.bind.join_range import Clause, Range, between, comparisons, missing_limit, unique, windows
 from rowtime.plan.bind.join_times import Untimed, compares_windows
 from rowtime.plan.bind.scope import From, Input, Scope
 from rowtime.plan.bind.sources import Binder
@@ -209,12 +209,11 @@ class Joins:
                 distance = self._open(clause, distance, above if not inner else [])
             stamps = (max(0, distance.high or 0), max(0, -(distance.low or 0)))
         if (distance.low or 0) > (distance.high or 0):
-            raise self._refused(
-                "R152", "no two rowtimes can satisfy this condition", clause.node.this, self._limited(clause)
-            )
+            what = "no two rowtimes can satisfy this condition"
+            raise self._refused("R152", what, clause.node.this, self._limited(clause, None))
         if any(stamp >= EVER and outer for stamp, outer in zip(stamps, clause.outer, strict=True)):
             what = "only the end of the stream would tell that a row of the outer side has no match"
-            raise self._refused("R152", what, clause.node.this, self._limited(clause))
+            raise self._refused("R152", what, clause.node.this, self._limited(clause, distance))
         return distance, stamps
 
     def _above(self, clause: Clause) -> list[exp.Expr]:
@@ -233,11 +232,11 @@ class Joins:
         """Return the range of a join that its condition does not bound; without one on time, equal rowtimes."""
         left, [right] = clause.timed
         if between(above, left, right).timed:
-            hint = "WHERE sees the rows without a match too, and drops them. " + self._limited(clause)
+            hint = "WHERE sees the rows without a match too, and drops them. " + self._limited(clause, distance)
             what = "the rowtimes of an outer join are compared in ON, not in WHERE"
             raise self._refused("R152", what, self.query.args["where"], hint)
         given = clause.node.args
-        untimed = Untimed(self.binder, self.query, self.name, clause, partial(self._limited, clause))
+        untimed = Untimed(self.binder, self.query, self.name, clause, partial(self._limited, clause, distance))
         if not distance.timed and (given.get("on") or given.get("using") or given.get("method")):
             if not compares_windows(clause, distance.rest):
                 if clause.node.meta.get("subquery"):
@@ -260,13 +259,14 @@ class Joins:
         else:
             what = "a join without a condition would keep every row forever"
         files = not distance.timed and any(timed_by_files(source.node) for source in clause.sources)
-        hint = untimed.promotion(None) if files else self._limited(clause)
+        hint = untimed.promotion(None) if files else self._limited(clause, distance)
         raise self._refused("R152", what, clause.node.this, hint)
 
-    def _limited(self, clause: Clause) -> str:
-        """Return how to limit the time between the rows."""
+    def _limited(self, clause: Clause, distance: Range | None) -> str:
+        """Return how to limit the time between the rows, beside what limits it; ``None``: in its place."""
         number = next(n for n, node in enumerate(self.query.args["joins"]) if node is clause.node)
-        rewritten = rewrites.joined(self.query, number, *self._times(clause))
+        limit = missing_limit(distance or Range(), *self._times(clause))
+        rewritten = rewrites.joined(self.query, number, limit, instead=distance is None)
         return rewrites.shown(rewritten, lambda query: self.binder.binds(query, self.name), _LIMITED)
 
     def _times(self, clause: Clause) -> list[str]:
@@ -362,7 +362,7 @@ class Joins:
         endless = [kept.what for kept in node.keeps() if kept.by == "nothing"]
         if endless:
             what, place = f"the {' and the '.join(endless)} are kept until the stream ends", clause.node.this
-            hint = self._limited(clause)
+            hint = self._limited(clause, distance)
             self.sources.warnings.append(Problem("R185", what, place_of(self.text, place), hint, warns=True))
         seen = inputs[: len(clause.inputs[0])] if clause.alone else inputs
         return From(node, tuple(seen), lineage, merged, own)

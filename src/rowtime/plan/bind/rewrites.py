@@ -149,14 +149,13 @@ def windowed(query: exp.Expr, rowtime: str) -> Iterator[Rewrite]:
         yield words, rewritten
 
 
-def joined(query: exp.Expr, number: int, left: str, right: str) -> Iterator[Rewrite]:
-    """Yield the join ``number`` with a limit on the distance of two times, in place of its ON conditions on these."""
-    limit = parse_expression(f"{right} BETWEEN {left} AND {left} + INTERVAL '1' MINUTE")
+def joined(query: exp.Expr, number: int, limit: exp.Expr, *, instead: bool) -> Iterator[Rewrite]:
+    """Yield the join ``number`` with a limit on the distance of two times; ``instead`` of its conditions on these."""
     rewritten = query.copy()
     join = rewritten.args["joins"][number]
     times = {column.name.lower() for column in limit.find_all(exp.Column)}
     named = [(part, {c.name.lower() for c in part.find_all(exp.Column)}) for part in comparisons(join.args.get("on"))]
-    others = [part for part, names in named if not times <= names]
+    others = [part for part, names in named if not (instead and times <= names)]
     join.set("on", exp.and_(*others, limit))
     yield f"Limit the time between them: ON {to_rowtime(join.args['on'])}.", rewritten
 
