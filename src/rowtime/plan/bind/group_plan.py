@@ -11,7 +11,7 @@ from sqlglot import exp
 from rowtime.core.columns import PASSED_ROWTIME, ROWTIME, SESSION_END
 from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.facts import ROWTIME_FACT, Kind
-from rowtime.expr.grids import at_end, filled, flat, is_short
+from rowtime.expr.grids import at_end, filled, flat, is_short, on_grid
 from rowtime.expr.group_end import group_end, moved, unshifted
 from rowtime.expr.monotonicity import order_of, prove
 from rowtime.expr.readable import readable
@@ -25,7 +25,7 @@ from rowtime.plan.bind.group_distinct import distinct_rows
 from rowtime.plan.bind.group_order import GroupSort
 from rowtime.plan.bind.orders import gates_of, over
 from rowtime.plan.bind.struct_fields import kind_of_field
-from rowtime.plan.bind.windows import is_value
+from rowtime.plan.bind.windows import is_value, session_end
 from rowtime.sql.generate import to_rowtime
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ class GroupPlan:
     """The keys whose closer is only a clock: the ends of overlapping windows."""
     alike: bool = False
     """All keys that close a group end together."""
+    session_time: exp.Expr | None = None
+    """The time of sessions, over the rowtime."""
     clocks: Mapping[str, exp.Expr] = field(default_factory=dict)
     """The keys over the rowtime of the rows, if they follow it."""
 
@@ -99,7 +101,9 @@ class GroupPlan:
             return {}
         if self.gap is not None:
             edges = {item.column.name: unshifted(item.expression) for item in self.items}
-            return {name: moved(col(ROWTIME), by) for name, (edge, by) in edges.items() if edge == col(SESSION_END)}
+            time = self.session_time or col(ROWTIME)
+            end, ahead = session_end(time, self.gap), unshifted(on_grid(time))[1]
+            return {n: moved(end.copy(), by - ahead) for n, (edge, by) in edges.items() if edge == col(SESSION_END)}
         closed = {group_end(closer.expression, closer.column.name).closed for closer in self.closers}
         instant = any(isinstance(unshifted(closer.expression)[0], exp.Column) for closer in self.closers)
         keys = {

@@ -83,14 +83,14 @@ class Grouping:
             groups = Grouped(self._key_facts(), clocks, stamp, self._over_groups, self._shown, self._loose)
             sort = bind_group_sort(self.query, self.scope, groups)
         gathered = None
-        if clocks and both:
-            # The columns in which no two groups are equal.
+        if clocks and both:  # identity: the columns in which no two groups are equal
             identity = {key.column.name for key in self.keys} | ({SESSION_END} if self.gap is not None else set())
             gathered = bind_distinct(self.query, self.scope, identity, items, groups)
         return GroupPlan(
             tuple(self.keys), tuple(self.aggregates), items, self.closers, condition, stamp, self.within, by_value,
             gathered or sort, self.gap, distinct=gathered is not None, endless=endless, loose=self._loose,
-            alike=self._end_alike, clocks={k.column.name: at for k, at in zip(self.keys, self._clocks, strict=True)},
+            alike=self._end_alike, session_time=self.scope.windows.session_time,
+            clocks={k.column.name: at for k, at in zip(self.keys, self._clocks, strict=True)},
         )  # fmt: skip
 
     @property

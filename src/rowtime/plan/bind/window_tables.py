@@ -19,7 +19,7 @@ from rowtime.operators.windows.session_rows import SessionRows
 from rowtime.plan.bind.functions import input_of
 from rowtime.plan.bind.scope import From, Scope, follows, marks_of
 from rowtime.plan.bind.sources import Binder, BoundQuery
-from rowtime.plan.bind.windows import SHAPES, gap_of, is_value, spans_of, windows_of
+from rowtime.plan.bind.windows import SHAPES, gap_of, is_value, session_end, spans_of, windows_of
 from rowtime.sql.nodes import TableArgument
 from rowtime.sql.places import place_of, refuse_at
 
@@ -123,7 +123,8 @@ class WindowTable:
         if by:  # the edges are those of the time that the query names
             columns = [(c, moved(col(c.name), by if c.name in NAMES else 0)) for c in rows.emits().of_users]
             rows = Select(sources.fresh(f"{self.name}.moved"), rows, tuple(Item(c, edge) for c, edge in columns))
-        return BoundQuery(rows, {NAMES[1]: moved(col(ROWTIME), by)})
+        at = col(ROWTIME) if time is None else scope.inlined(time)
+        return BoundQuery(rows, {NAMES[1]: session_end(at, gap)})
 
     def _time(self, scope: Scope, node: exp.Expr | None) -> exp.Expr | None:
         """Return the one column of DESCRIPTOR, or ROWTIME."""

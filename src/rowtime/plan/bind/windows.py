@@ -16,7 +16,7 @@ from sqlglot import exp
 from rowtime.core.columns import HOP_END, ROWTIME, SESSION_END, SESSION_START, STAGGERED
 from rowtime.expr.conditions import col
 from rowtime.expr.facts import ROWTIME_FACT, UNKNOWN, Fact
-from rowtime.expr.grids import flat, on_grid
+from rowtime.expr.grids import filled, flat, on_grid
 from rowtime.expr.group_end import moved, unshifted
 from rowtime.expr.monotonicity import prove
 from rowtime.expr.readable import readable
@@ -146,6 +146,8 @@ class Windows:
     lineage: dict[str, exp.Expr] = field(default_factory=dict)
     gap: int | None = None
     """The gap of the sessions, in µs."""
+    session_time: exp.Expr | None = None
+    """The time of the sessions, over the rowtime."""
     stagger: tuple[tuple[exp.Expr, ...], int] | None = None
     """The keys of WINDOWED BY STAGGER, and its length in µs."""
 
@@ -175,7 +177,7 @@ class Windows:
         gap, by = gap_of(scope, call, call.expressions)
         if gap is not None and self.gap not in (None, gap):
             scope.refuse("R106", f"{readable(call)} has a different gap from the one in GROUP BY", call)
-        self.gap = self.gap or gap
+        self.gap, self.session_time = self.gap or gap, scope.inlined(call.expressions[0]) if call.expressions else None
         return moved(col(SESSION_START if edge == "START" else SESSION_END), by - (edge == "ROWTIME"))
 
     def _hop(self, scope: Scope, spans: Spans, time: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
@@ -277,6 +279,14 @@ def _offset(node: exp.Expr) -> int | None:
         inner = duration_of(node.this)
         return None if inner is None else -inner
     return duration_of(node)
+
+
+def session_end(time: exp.Expr, gap: int) -> exp.Expr:
+    """Return the end of a session of ``time``, over the session's rowtime: that of its last row, and the gap."""
+    if unshifted(time) == (col(ROWTIME), 0):
+        return col(ROWTIME)
+    last = {ROWTIME: moved(col(ROWTIME), -gap)}
+    return moved(filled(last, time), gap)
 
 
 def refuse_outside(scope: Scope, node: exp.Expr) -> None:
