@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from pyspark.errors import PySparkException
 import rowtime as rt
 from rowtime.runtime import analysis
 from rowtime.runtime.engine import Engine
+from rowtime.runtime.faults import naming_java
 from rowtime.sql import sizes
 
 if TYPE_CHECKING:
@@ -97,6 +99,12 @@ def test_an_error_of_java_has_a_code(spark: SparkSession, tmp_path: Path, monkey
         run(spark, tmp_path, [7], sql)
     _, got = run(spark, tmp_path / "changed", [2], sql.replace("'{'", "'{}'"))
     assert [row["n"] for row in got["o"]] == [1, 0], "as the hint says"
+
+
+def test_a_python_worker_that_ends_is_no_fault_of_the_query(spark: SparkSession) -> None:
+    with pytest.raises(rt.Failure, match="R513 a Python worker of Spark has ended") as failed, naming_java():
+        spark.range(1).mapInArrow(lambda _: os._exit(1), "x int").toArrow()
+    assert "memory" in failed.value.problems[0].hint
 
 
 def test_columns_that_only_get_other_names_do_so_beside_a_row_that_fails(spark: SparkSession, tmp_path: Path) -> None:

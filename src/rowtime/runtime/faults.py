@@ -25,6 +25,11 @@ _FIX: Final = (
 )
 _CAUSED_BY: Final = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)
 _THROWN: Final = re.compile(r"^: (.+)$", re.MULTILINE)
+_ENDED: Final = "Python worker exited unexpectedly"
+_OF_WORKER: Final = (
+    "The tick is not committed: start again, and the tick is repeated. If it ends again, the machine may have too "
+    "little memory for it: see its log, give executors more (spark.executor.pyspark.memory), or take fewer rows a tick."
+)
 _OF_JAVA: Final = (
     "The tick is not committed: start again, and the tick is repeated. If it fails again, change the query."
 )
@@ -81,6 +86,10 @@ def naming_java() -> Iterator[None]:
     try:
         yield
     except Py4JError as error:
+        if _ENDED in str(error):
+            raise Failure(
+                Problem("R513", "a Python worker of Spark has ended without an error", hint=_OF_WORKER)
+            ) from error
         reasons = [headline(error), *_THROWN.findall(str(error))[:1], *_CAUSED_BY.findall(str(error))]
         what = f"Spark fails with an error of Java: {reasons[-1].strip()}"
         raise Failure(Problem("R513", what, hint=_OF_JAVA)) from error
