@@ -21,7 +21,7 @@ def beyond(total: int | None, count: int, scale: int) -> bool:
         return False
     shown, wide = min(scale + 4, 38), Context(prec=200, rounding=ROUND_HALF_UP)
     mean = wide.divide(wide.scaleb(Decimal(total), -scale), Decimal(count))
-    return abs(wide.quantize(mean, Decimal(1).scaleb(-shown))) >= Decimal(10) ** (38 - shown)
+    return wide.quantize(mean, Decimal(1).scaleb(-shown)).copy_abs() >= Decimal(10) ** (38 - shown)
 
 
 @settings(deadline=None)
