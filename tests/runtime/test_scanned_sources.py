@@ -128,6 +128,7 @@ def test_catalyst_computes_values_of_what_spark_reads_in_the_same_job(spark: Spa
     for name in ("rows", "minutes", "totals", "clocks"):
         assert in_tasks[name] == apart[name], name
     assert in_tasks["needs"] == ""
+    assert in_tasks["jobs"][0] <= 2  # MD5 is met once rows have joined
     assert in_tasks["jobs"][1:] == [1] * (TICKS - 1)
 
 

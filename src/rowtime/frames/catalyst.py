@@ -92,10 +92,16 @@ class Answers:
     kinds: Mapping[Part, str] = field(default_factory=dict)
     values: Mapping[Call, Mapping[Part, pa.Array | None]] = field(default_factory=dict)
     _call: Call = ("", 0)
+    _depths: dict[str, int] = field(default_factory=dict)
 
-    def steps(self, operator: str) -> None:
-        """Begin the step of an operator."""
+    def steps(self, operator: str, inputs: Sequence[str]) -> None:
+        """Begin the step of an operator, after those of its ``inputs``."""
         self._call = operator, 0
+        self._depths[operator] = max((self._depths.get(name, 0) for name in inputs), default=0)
+
+    def depth(self, operator: str) -> int:
+        """Return how many values, one after the other, an operator has needed up to now, with those below it."""
+        return self._depths.get(operator, 0)
 
     def kind(self, part: Part) -> str:
         """Return the type of an expression; raises ``Wanted`` and ``Untranslated``."""
@@ -112,6 +118,7 @@ class Answers:
         if not needed <= known.keys():
             raise Wanted(parts, wanted, call)
         self._call = call[0], call[1] + 1
+        self._depths[call[0]] = self._depths.get(call[0], 0) + 1
         return [
             _checked(part, known[part], rows) if part in needed else pa.array([], arrow_of(self.kind(part)))
             for part, rows in zip(parts, wanted, strict=True)

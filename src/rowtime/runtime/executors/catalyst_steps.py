@@ -18,12 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.frames.builtin import spark_functions
-from rowtime.frames.catalyst import Answers, Call, Part, Wanted, computed_by, kind_of
+from rowtime.frames.catalyst import Answers, Call, Part, computed_by, kind_of
 from rowtime.frames.kinds import arrow_of, spark_type
 from rowtime.frames.queries import Uncomputed
 from rowtime.frames.words import Untranslated
 from rowtime.operators.contract import functions
 from rowtime.operators.rows.attempt import attempted
+from rowtime.runtime.executors.steps import AllWanted
 from rowtime.sql.generate import quoted
 
 if TYPE_CHECKING:
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
 
 MOST_ROUNDS: Final = 4
 """Each round computes the tick again up to its values, so a plan with more of them is left to the driver."""
+_LONGEST: Final = 50  # rehearsals of one plan
 _ROUND, _OPERATOR, _TIMES, _PART, _ROW = (f"__asked_{name}" for name in ("round", "operator", "times", "part", "row"))
 _OWN: Final = f"{_ROUND} int, {_OPERATOR} string, {_TIMES} int, {_PART} int, {_ROW} bigint"
-Trial = Callable[[Iterable[pa.RecordBatch], Answers], Sequence[Wanted]]
+Trial = Callable[[Iterable[pa.RecordBatch], Answers], AllWanted | None]
 """Computes a tick over the rows that Spark reads for it, without results; returns what it wants."""
 Values = Mapping[Call, Mapping[Part, pa.Array | None]]
 
@@ -52,25 +54,32 @@ class Questions:
         """Return it with the names of Spark's functions."""
         return self if self.functions else replace(self, functions=spark_functions(spark))
 
-    def more(self, spark: SparkSession, parts: Mapping[Part, bool]) -> Questions:
-        """Return what is asked from now on, without a job: types of ``parts``, and values of those marked.
-
-        If none of it is new, the values are wanted after others.
-        """
+    def more(self, spark: SparkSession, parts: Mapping[Part, bool], rounds: int) -> Questions:
+        """Return what is asked from now on, without a job: types of ``parts``, and values of those marked."""
         kinds = {**self.kinds, **{part: _kind(spark, part) for part in parts if part not in self.kinds}}
         valued = [part for part, wanted in parts.items() if wanted and kinds[part] and part not in self.parts]
-        rounds = max(self.rounds, bool(valued)) + (len(kinds) == len(self.kinds) and not valued)
-        return replace(self, kinds=kinds, parts=(*self.parts, *valued), rounds=rounds)
+        return replace(self, kinds=kinds, parts=(*self.parts, *valued), rounds=max(self.rounds, rounds))
+
+    def rehearsed(self, spark: SparkSession, trial: Callable[[Answers], AllWanted | None]) -> Questions:
+        """Return what a ``trial`` of a tick without rows asks, found without a job."""
+        questions = self
+        for _ in range(_LONGEST):
+            more = trial(questions.answers({}))
+            before, questions = questions, questions if more is None else questions.more(spark, more.parts, more.rounds)
+            if questions == before:
+                break
+        return questions
 
     def answers(self, values: Values) -> Answers:
         """Return the answers for a process without a session."""
         return Answers(self.functions, self.kinds, values)
 
-    def values_here(self, spark: SparkSession, trial: Callable[[Answers], Sequence[Wanted]]) -> Values:
+    def values_here(self, spark: SparkSession, trial: Callable[[Answers], AllWanted | None]) -> Values:
         """Return the values of all rounds, with jobs of their own."""
         values: dict[Call, Mapping[Part, pa.Array | None]] = {}
         for _ in range(self.rounds):
-            for one in trial(self.answers(values)):
+            more = trial(self.answers(values))
+            for one in more.wanted if more is not None else ():
                 needed = {part: rows for part, rows in zip(one.parts, one.rows or (), strict=False) if rows.num_rows}
                 try:
                     computed = computed_by(spark, [*needed], [*needed.values()])
@@ -118,10 +127,10 @@ class Questions:
         """Pass rows on, and after them those whose values a trial of the tick wants; runs on an executor."""
         passed = [*batches]
         read, values = self.apart(passed, number)
-        wanted = trial(read, self.answers(values))
+        more = trial(read, self.answers(values))
         for batch in filter(len, passed):
             yield from _as(schema, pa.Table.from_batches([batch])).to_batches()
-        for one in wanted:
+        for one in more.wanted if more is not None else ():
             operator, times = one.call
             for part, rows in zip(
                 one.parts, one.rows or (), strict=False

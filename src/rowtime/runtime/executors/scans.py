@@ -115,6 +115,20 @@ def without_sources(taken: Mapping[str, Taken], scans: Sequence[StreamScan]) -> 
     return {**taken, **{one.stream: scanned(taken[one.stream], fields_of(one.scan)) for one in scans}}
 
 
+def without_rows(spark: SparkSession, taken: Mapping[str, Taken]) -> dict[str, Taken]:
+    """Return the ranges of a tick with sources that have the same columns, and no rows."""
+
+    def empty(of: Taken) -> Taken:
+        read = None if waiting(of.source) else of.source.given(of.part)
+        if isinstance(of.source, FilesSource) and waiting(of.source):
+            fields: Sequence[Column] = of.source.fields
+        else:
+            fields = fields_of(of.source.scan(spark, of.part)) if read is None else read[0]
+        return replace(of, source=Scanned.of(of.source, fields))
+
+    return {name: empty(of) if of.part.rows != 0 and not of.part.empty else of for name, of in taken.items()}
+
+
 def with_read(taken: Mapping[str, Taken], read: Read) -> dict[str, Taken]:
     """Return the ranges of a tick with the rows that were read of them."""
 

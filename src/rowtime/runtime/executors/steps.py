@@ -20,11 +20,11 @@ Tap = Callable[[Operator, Delta], None]
 
 
 class AllWanted(Exception):
-    """What operators of a tick want of Spark."""
+    """What operators of a tick want of Spark; ``rounds``: how many values are needed, one after the other."""
 
-    def __init__(self, wanted: Sequence[Wanted]) -> None:
+    def __init__(self, wanted: Sequence[Wanted], rounds: int) -> None:
         super().__init__("; ".join(map(str, wanted)))
-        self.wanted = wanted
+        self.wanted, self.rounds = wanted, rounds
 
     @property
     def parts(self) -> dict[Part, bool]:
@@ -66,26 +66,28 @@ class Steps:
         ``AllWanted`` if operators need values that only Spark computes; those that do not depend on them have stepped.
         """
         deltas: dict[str, Delta] = {}
-        answers, wanted = ANSWERS.get(), list[Wanted]()
+        answers, wanted, rounds = ANSWERS.get(), list[Wanted](), 0
         for node in self.operators:
             if wanted and any(child.name not in deltas for child in node.inputs):
                 continue  # what it is given is not known yet
             given = [deltas[child.name] for child in node.inputs]
             running.here = bool(given) and all(of.rows is None or is_local(of.rows) for of in given)
             if answers is not None:
-                answers.steps(node.name)
+                answers.steps(node.name, [child.name for child in node.inputs])
             try:
                 delta = look.step(running, node, given) if look else node.step(running, given)
                 deltas[node.name] = running.given.watched(running.spark, node, delta, {} if look else self.watched)
             except Wanted as more:
+                assert answers is not None
                 wanted.append(more)
+                rounds = max(rounds, answers.depth(node.name) + (more.rows is not None))
                 continue
             rows = deltas[node.name].rows
             if is_local(rows) and node.name not in self.read_once:
                 rows.share()
             tap(node, deltas[node.name])
         if wanted:
-            raise AllWanted(wanted)
+            raise AllWanted(wanted, rounds)
         return deltas
 
     def counted(self, running: RunningTick, deltas: Mapping[str, Delta]) -> dict[str, int]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from rowtime.core.log import LOG
-from rowtime.frames.catalyst import Answers, Part, Wanted
+from rowtime.frames.catalyst import Answers, Part
 from rowtime.frames.queries import SETTINGS
 from rowtime.operators.contract import Delta
 from rowtime.operators.streams.table import tables_of
@@ -24,9 +24,10 @@ from rowtime.runtime.executors.scans import (
     in_one_task,
     read_here,
     scans_of,
+    without_rows,
     without_sources,
 )
-from rowtime.runtime.executors.steps import Steps
+from rowtime.runtime.executors.steps import AllWanted, Steps
 from rowtime.runtime.executors.work import Report, Work, computed, tried
 from rowtime.runtime.intake import Taken
 from rowtime.runtime.late_session import NeedsSparkError, describe_jobs
@@ -69,7 +70,7 @@ def in_process(spark: SparkSession, packed: bytes, scans: Sequence[StreamScan], 
 
 def _trial(
     packed: bytes, streams: Mapping[str, Form], batches: Iterable[pa.RecordBatch], answers: Answers
-) -> Sequence[Wanted]:
+) -> AllWanted | None:
     _settle()
     return tried(packed, partial(apart, streams, batches), answers)
 
@@ -99,7 +100,7 @@ class Tasks:
         self._failed = 0
         self._left = -1  # the tick that the driver computes
         self.needs = ""
-        self._questions = Questions()
+        self._questions, self._rehearsed = Questions(), False
 
     def over(self, sources: Iterable[Source]) -> Tasks:
         """Return these; tasks make the copies of plain text, too."""
@@ -133,12 +134,13 @@ class Tasks:
         portable = {name: stage.portable() for name, stage in stages.items()}
         work = Work(tick, steps, taken, portable, types)
         try:
+            self._rehearse(running.spark, work)
             report = self._report(running, work, scans)
         except NeedsSparkError as needs:
             self._note(str(needs), always=True)
             return None
         if report.wanted:
-            raise self._ask(running, report.wanted)
+            raise self._ask(running, report.wanted, report.rounds)
         if report.outcome is None:
             self._left = running.number
             self._note(report.failed, always=report.always)
@@ -147,6 +149,15 @@ class Tasks:
         running.take(report.outcome)
         return {name: Delta(None, clocks) for name, clocks in report.clocks.items()}, dict(report.given)
 
+    def _rehearse(self, spark: SparkSession, work: Work) -> None:
+        """Find out what the ticks of this plan ask Spark, by a tick without rows in this process."""
+        if self._rehearsed:
+            return
+        tick = replace(work.tick, entry={**work.tick.entry, "segments": {}, "sums": {}})
+        empty = replace(work, tick=tick, taken=without_rows(spark, work.taken)).packed()
+        self._questions = self._questions.rehearsed(spark, partial(tried, empty, dict))
+        self._rehearsed = True
+
     def _report(self, running: RunningTick, work: Work, scans: Sequence[StreamScan]) -> Report:
         """Send work; if Spark has to decode some rows, send it again, with all rows decoded."""
         packed = replace(work, taken=without_sources(work.taken, scans)).packed()
@@ -154,11 +165,11 @@ class Tasks:
         report: Report = pickle.loads(self.run(running.spark, packed, scans, self._questions))  # noqa: S301 - our own task's
         return self._report(running, work, by_spark(running.spark, work.taken)) if report.undecoded else report
 
-    def _ask(self, running: RunningTick, parts: Mapping[Part, bool]) -> LeftToDriver:
+    def _ask(self, running: RunningTick, parts: Mapping[Part, bool], rounds: int) -> LeftToDriver:
         """Ask Spark more from this tick on; return what the tick ends with."""
-        self._questions = self._questions.more(running.spark, parts)
+        before, self._questions = self._questions, self._questions.more(running.spark, parts, rounds)
         why = f"values that only Spark computes: {', '.join(part.sql for part in parts)}"
-        if self._questions.rounds <= MOST_ROUNDS:
+        if before != self._questions and self._questions.rounds <= MOST_ROUNDS:
             return MoreQuestions(why)
         self._note(why, always=True)
         return LeftToDriver(why)

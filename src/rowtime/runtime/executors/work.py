@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn
 from rowtime.core.clock import Clocks
 from rowtime.core.stores import Place
 from rowtime.frames.as_dataframe import HANDING_OVER
-from rowtime.frames.catalyst import ANSWERS, Answers, Part, Wanted
+from rowtime.frames.catalyst import ANSWERS, Answers, Part
 from rowtime.operators.contract import Operator
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.stream_clocks import StreamClocks
@@ -62,7 +62,7 @@ class Report:
 
     ``failed``: why there is no outcome, in words; ``always``: no tick of this plan can have one; ``undecoded``: nothing
     has begun, because Spark has to decode some rows. ``wanted``: the expressions of which Spark has to say more,
-    and whether their values are wanted.
+    and whether their values are wanted; ``rounds``: in how many.
     """
 
     outcome: Outcome | None = None
@@ -72,9 +72,10 @@ class Report:
     always: bool = False
     undecoded: bool = False
     wanted: Mapping[Part, bool] = field(default_factory=dict)
+    rounds: int = 0
 
 
-def tried(packed: bytes, read: Callable[[], Read], answers: Answers) -> Sequence[Wanted]:
+def tried(packed: bytes, read: Callable[[], Read], answers: Answers) -> AllWanted | None:
     """Do the work of a tick in folders that are removed; return what its operators want of Spark."""
     work: Work = pickle.loads(packed)  # noqa: S301 - the driver's own
     memory, token = _memory(work.tick.folder), ANSWERS.set(answers)
@@ -87,12 +88,12 @@ def tried(packed: bytes, read: Callable[[], Read], answers: Answers) -> Sequence
             copy_in(folder / "copies", taken)
             _done(replace(apart, taken=taken), memory)
         except AllWanted as more:
-            return more.wanted
+            return more
         except Exception:  # noqa: BLE001 - the work itself will fail in the same way, and report it
-            return []
+            return None
         finally:
             ANSWERS.reset(token)
-    return []
+    return None
 
 
 def computed(packed: bytes, read: Callable[[], Read], answers: Answers) -> bytes:
@@ -108,7 +109,7 @@ def computed(packed: bytes, read: Callable[[], Read], answers: Answers) -> bytes
             copy_in(Path(folder), taken)
             report = _done(replace(work, taken=taken), _memory(work.tick.folder))
     except AllWanted as more:
-        report = Report(wanted=more.parts)
+        report = Report(wanted=more.parts, rounds=more.rounds)
     except Undecoded:
         report = Report(undecoded=True)
     except NeedsSparkError as needs:
