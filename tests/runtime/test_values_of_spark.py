@@ -13,6 +13,7 @@ import pytest
 
 import rowtime as rt
 from rowtime.frames.local import is_local
+from rowtime.runtime.executors.catalyst_steps import MOST_ROUNDS
 from rowtime.runtime.executors.tasks import Run, Tasks, in_a_task, in_process
 
 if TYPE_CHECKING:
@@ -111,6 +112,17 @@ def test_an_expression_that_is_written_twice_is_asked_for_once(spark: SparkSessi
     assert tasks.needs == ""
     assert sent["local"] == set()  # no row of them on the driver
     assert sent["jobs"] == [1] * TICKS
+
+
+def test_too_many_values_that_depend_on_each_other_are_the_drivers(spark: SparkSession, tmp_path: Path) -> None:
+    query, text = "a", "k"
+    for _ in range(MOST_ROUNDS + 1):
+        query, text = f"(SELECT STREAM MD5({text}) AS k FROM {query} AS s)", "k"
+    tasks, sql = Tasks(), SQL[: SQL.index("CREATE STREAM minutes")] + f"SELECT STREAM k FROM {query} AS s;"
+    driver = run(spark, tmp_path / "driver", sql, here=True)
+    sent = run(spark, tmp_path / "sent", sql, here=True, tasks=tasks)
+    assert driver["rows"] == sent["rows"]
+    assert "values that only Spark computes: MD5(`k`)" in tasks.needs
 
 
 def test_few_different_values_cost_a_job_in_the_first_tick_only(spark: SparkSession, tmp_path: Path) -> None:

@@ -132,9 +132,7 @@ class Questions:
             yield from _as(schema, pa.Table.from_batches([batch])).to_batches()
         for one in more.wanted if more is not None else ():
             operator, times = one.call
-            for part, rows in zip(
-                one.parts, one.rows or (), strict=False
-            ):  # no rows for types, which the driver hears of
+            for part, rows in zip(one.parts, one.rows or (), strict=False):  # none if types are wanted
                 if part not in self.parts:
                     continue
                 n, count = self.parts.index(part), rows.num_rows

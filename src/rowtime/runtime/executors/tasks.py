@@ -157,6 +157,8 @@ class Tasks:
         empty = replace(work, tick=tick, taken=without_rows(spark, work.taken)).packed()
         self._questions = self._questions.rehearsed(spark, partial(tried, empty, dict))
         self._rehearsed = True
+        if self._questions.rounds > MOST_ROUNDS:
+            raise NeedsSparkError(f"{self._questions.rounds} values of Spark that depend on each other")
 
     def _report(self, running: RunningTick, work: Work, scans: Sequence[StreamScan]) -> Report:
         """Send work; if Spark has to decode some rows, send it again, with all rows decoded."""
