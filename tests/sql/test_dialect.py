@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from sqlglot import exp
 
 from rowtime.sql import nodes
-from rowtime.sql.generate import to_rowtime
+from rowtime.sql.generate import to_rowtime, to_spark, to_stored
 from rowtime.sql.intervals import Duration, Months, span_of
 from rowtime.sql.places import place_of, position
 from rowtime.sql.script import parse_expression, parse_script
@@ -198,3 +200,13 @@ def test_a_node_without_a_token_has_the_place_of_its_parent() -> None:
     assert position(made) is None
     assert place_of(TEXT, made).line == 5
     assert place_of(TEXT, exp.Null()).line == 1
+
+
+@pytest.mark.parametrize("write", [to_spark, to_stored])
+@pytest.mark.parametrize("rounded", ["FLOOR", "CEIL"])
+def test_the_text_of_nested_roundings_grows_with_their_number_alone(
+    write: Callable[[exp.Expr], str], rounded: str
+) -> None:
+    depth = 20  # at twice the text for each level, this would be a million times as long
+    text = write(parse_expression(f"{rounded}(" * depth + "x" + ")" * depth))
+    assert len(text) < 400 * depth

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
@@ -19,6 +21,15 @@ from tests.sql.case_files import scripts
         ("SELCT STREAM * FROM s", 1, 1, "a statement begins with", "Did you mean SELECT instead of SELCT?"),
         ("SELECT STREAM *\nFORM s", 2, 6, "s is not expected here", "Did you mean FROM instead of FORM?"),
         ("SELECT STREAM COUNT(*\nFROM s", 2, 1, "a closing parenthesis is missing", "Check that each"),
+        (
+            "SELECT STREAM FLOOR(FLOOR(t TO HOUR) AS h FROM s",
+            1,
+            38,
+            "a closing parenthesis is missing",
+            "Check that each",
+        ),
+        ("SELECT STREAM STEP(n BY 2 AS h FROM s", 1, 27, "a closing parenthesis is missing", "Check that each"),
+        ("SELECT STREAM EXTRACT(YEAR FROM t AS h FROM s", 1, 35, "a closing parenthesis is missing", "Check that each"),
         (
             "SELECT STREAM k FROM (SELECT STREAM k FROM e EMIT CHANGES) AS x",
             1,
@@ -98,6 +109,19 @@ def test_a_caret_is_under_its_word_with_any_line_end() -> None:
 
 
 CORPUS = sorted(set(scripts().values()))
+
+
+def test_no_script_is_read_without_one_of_its_parentheses() -> None:
+    strings_and_comments = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
+    read = list[str]()
+    for text in CORPUS:
+        masked = strings_and_comments.sub(lambda found: "." * len(found.group()), text)
+        places = [place for place, sign in enumerate(masked) if sign in "()"]
+        without = [text[:place] + text[place + 1 :] for place in places]
+        read += [changed for changed in without if not parse_script(changed).problems]
+    assert read == []
+
+
 PIECES = some.sampled_from(
     ["'", '"', "`", "(", ")", ";", "--", "/*", "*/", ",", ".", "\0", "\ud800", "é", "\\", "0x", "1e", "$", "{", "{%"]
     + [" WITHIN ", " OVER ", " STEP(", " INTERVAL ", " TABLE ", " ELSE ", " BEGIN ", " END ", " STREAM ", " WITH "]

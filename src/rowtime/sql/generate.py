@@ -94,8 +94,9 @@ class SparkText(RowtimeGenerator):
         unit = node.text("to").upper()
         x = self.sql(node, "this")
         if not unit:
-            text = self.ceil_floor(node)
-            return text if node.args.get("decimals") else self.in_range(text, x)
+            decimals = [self.sql(part) for part in (node.args.get("decimals"),) if part is not None]
+            text = self.func("FLOOR" if isinstance(node, exp.Floor) else "CEIL", *map(exp.var, [x, *decimals]))
+            return text if decimals or _is_rounded(node.this) else self.in_range(text, x)
         if isinstance(node, exp.Floor):
             return f"date_trunc('{unit}', {x})"
         return f"(date_trunc('{unit}', ({x}) - INTERVAL '1' MICROSECOND) + {ONE_UNIT[unit]})"
@@ -154,6 +155,11 @@ def _floating_step(x: str, n: str) -> str:
     quotient = f"(({x}) / ({n}))"
     step = f"CAST(floor({quotient}) AS DOUBLE) * ({n})"
     return f"if(abs({quotient}) < 9.2E18D, {step}, CAST({x} AS DOUBLE))"
+
+
+def _is_rounded(node: exp.Expr) -> bool:
+    """Return True for FLOOR and CEIL to a BIGINT: what rounds their value is within its range."""
+    return isinstance(node.unnest(), exp.Floor | exp.Ceil) and not node.unnest().args.get("decimals")
 
 
 def _is_floating(node: exp.Expr) -> bool:

@@ -27,6 +27,21 @@ PANE_SETTINGS = {"duration": ("DURATION",), "period": ("PERIOD",), "offset": ("O
                  "discard_age": ("DISCARD", "AGE")}  # fmt: skip
 
 
+Parse = Callable[..., exp.Expr | None]
+
+
+def closed(parse: Parse) -> Parse:
+    """Let a parser of a call's arguments demand the closing parenthesis: sqlglot takes a call without one."""
+
+    def parsed(self: RowtimeParser) -> exp.Expr | None:
+        call = parse(self)
+        if not self._match(TokenType.R_PAREN, advance=False):
+            self.raise_error("Expecting )")
+        return call
+
+    return parsed
+
+
 class RowtimeParser(MatchParser, IntervalParser, PeriodParser, WindowParser, JoinParser):
     """Parses queries and expressions; statements are in ``statement_parser``."""
 
@@ -37,13 +52,16 @@ class RowtimeParser(MatchParser, IntervalParser, PeriodParser, WindowParser, Joi
         **PeriodParser.FUNCTIONS,
         "MONOTONIC": nodes.Monotonic.from_arg_list,
     }
-    FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr | None]]] = {
-        **PeriodParser.FUNCTION_PARSERS,
-        "CEILING": lambda self: self._parse_ceil_floor(exp.Ceil),
-        "STEP": lambda self: self._parse_step(),
-        "PANES": lambda self: self._parse_panes(),
+    FUNCTION_PARSERS: ClassVar[dict[str, Parse]] = {
+        name: closed(parse)
+        for name, parse in {
+            **PeriodParser.FUNCTION_PARSERS,
+            "CEILING": lambda self: self._parse_ceil_floor(exp.Ceil),
+            "STEP": lambda self: self._parse_step(),
+            "PANES": lambda self: self._parse_panes(),
+        }.items()
     }
-    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr | None]]] = {
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Parse]] = {
         **PeriodParser.NO_PAREN_FUNCTION_PARSERS,
         "CURRENT_ROW_TIMESTAMP": lambda self: self._parse_current_row_timestamp(),
     }
