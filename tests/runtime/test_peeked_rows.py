@@ -38,6 +38,13 @@ VALUES: dict[str, tuple[str, pa.Array]] = {
     "y": ("DATE", pa.array([date(1500, 1, 1), None, date(9999, 1, 1), date(1970, 1, 1)])),
     "z": ("TIMESTAMP", pa.array([0, None, -(10**16), 1], pa.timestamp("us", "UTC"))),
     "n": ("TIMESTAMP_NTZ", pa.array([0, None, -(10**16), 1], pa.timestamp("us"))),
+    "no zone": ("TIMESTAMP", pa.array([0, None, -6 * 10**16, 253402300799999999], pa.timestamp("us"))),
+    "no zone, ms": ("TIMESTAMP", pa.array([0, None, -6 * 10**13, 1], pa.timestamp("ms"))),
+    "days of ms": ("DATE", pa.array([0, None, -86_400_000 * 300_000, 86_400_000], pa.date64())),
+    "widest": ("BIGINT", pa.array([2**31 - 1, None, -(2**31), 4], pa.int32())),
+    "wide": ("INT", pa.array([2**15 - 1, None, -(2**15), 4], pa.int16())),
+    "small": ("SMALLINT", pa.array([127, None, -128, 4], pa.int8())),
+    "exact": ("DOUBLE", pa.array([0.1, None, float("nan"), -0.0], pa.float32())),
 }
 TYPES = [(name, kind) for name, (kind, _) in VALUES.items()]
 TABLE = pa.table({"AT": TIMES, **{name: column for name, (_, column) in VALUES.items()}})
@@ -49,13 +56,15 @@ def taken(place: Path, columns: list[tuple[str, str]], kind: str = "parquet", **
     return source, source.discover({}, Limits(), {})[0]
 
 
+@pytest.mark.parametrize("zone", ["Europe/Berlin", None])
 def test_rows_equal_those_that_spark_reads(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zone: str | None
 ) -> None:
     monkeypatch.setattr(peek, "ROWS", 3)
     (tmp_path / "in").mkdir()
+    table = TABLE.set_column(0, "AT", TIMES.cast(pa.timestamp("ms", zone)))
     for number in range(3):
-        pq.write_table(TABLE, tmp_path / "in" / f"{number}.parquet", row_group_size=1)
+        pq.write_table(table, tmp_path / "in" / f"{number}.parquet", row_group_size=1)
     source, part = taken(tmp_path, TYPES)
     wanted = {name: name for name in (*VALUES, ROWTIME, WRITER, POSITION, ARRIVAL)} | {"again": "s"}
     pieces = list(source.rows(part, wanted) or [])
@@ -100,7 +109,7 @@ def test_text_rows_decoded_by_arrow_equal_those_that_spark_reads(
 
 PLAIN = pa.table({"at": TIMES, "v": pa.array([1, 2, 3, 4])})
 OTHERS: dict[str, tuple[pa.Table, str, dict[str, str]]] = {
-    "a narrower number": (PLAIN.set_column(1, "v", pa.array([1, 2, 3, 4], pa.int32())), "BIGINT", {}),
+    "a number for a DECIMAL": (PLAIN, "DECIMAL(20, 0)", {}),
     "no such column": (PLAIN.rename_columns(["at", "w"]), "BIGINT", {}),
     "a list": (PLAIN.set_column(1, "v", pa.array([[1]] * 4, pa.list_(pa.int64()))), "ARRAY<BIGINT>", {}),
     "a type that no stream stores": (PLAIN, "INTERVAL DAY", {}),
@@ -165,7 +174,7 @@ def test_a_footer_with_a_name_that_is_no_text_is_a_damaged_file(tmp_path: Path) 
     with pytest.raises(Failure, match=r"R501 .*1\.parquet cannot be read"):
         peek.timestamps([file], "at", nulls=True)
     with pytest.raises(Failure, match=r"R501 .*1\.parquet cannot be read"):
-        peek.columns([(file, 0)], {"at": "at"}, {"at": peek.MICROS}, [])
+        peek.columns([peek.FileRows(*file, 0, {})], {"at": "at"}, {"at": peek.MICROS}, [])
     assert "codec" in (damage_of("parquet", str(path)) or "")
 
 

@@ -68,6 +68,11 @@ def write_files(place: Path, *, plain: bool) -> None:
 
 def run(spark: SparkSession, place: Path, way: str, sql: str = SQL, *, plain: bool = False) -> Mapping[str, Any]:
     write_files(place, plain=plain)
+    return followed(spark, place, way, sql)
+
+
+def followed(spark: SparkSession, place: Path, way: str, sql: str) -> Mapping[str, Any]:
+    """Return what a run over files that are there gives, and how it went about it."""
     pipeline = rt.Pipeline(spark, home=place / "home")
     pipeline.sql(sql.format(a=place / "a", b=place / "b", out=place / "out"))
     got: list[Any] = []

@@ -70,7 +70,7 @@ def scans_of(spark: SparkSession, taken: Mapping[str, Taken]) -> list[StreamScan
 
 def reads_itself(source: Source, part: Slice) -> bool:
     """Return True if any process can read a range of the source without Spark."""
-    if isinstance(source, FilesSource) and source.copied.waiting and not part.detail["values"]:
+    if isinstance(source, FilesSource) and source.copied.waiting and source.constants(part) is not None:
         return all(holds(kind) for _, kind in source.fields)
     read = source.given(part)
     return read is not None and all(holds(kind) for _, kind in read[0])

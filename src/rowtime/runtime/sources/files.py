@@ -41,8 +41,8 @@ from rowtime.runtime.sources.json_decoding import PlainJson
 from rowtime.runtime.sources.json_numbers import JsonNumbers
 from rowtime.runtime.sources.nanoseconds import Nanoseconds
 from rowtime.runtime.sources.numbering import Numbering, noted
-from rowtime.runtime.sources.partition_values import FEW_FILES, ROWS_BITS, with_partitions
-from rowtime.runtime.sources.peek import OURS, columns, timestamps
+from rowtime.runtime.sources.partition_values import FEW_FILES, ROWS_BITS, constants_of, with_partitions
+from rowtime.runtime.sources.peek import OURS, FileRows, columns, timestamps
 from rowtime.runtime.sources.plain_files import Copies, lines_in
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.runtime.sources.tick_copies import TickCopies
@@ -216,20 +216,27 @@ class FilesSource(Source):
         self.copied.make()
         if self.decodes or (self.kind == "parquet" and self._options):
             return None
-        in_folders = {name.lower() for values in part.detail["values"].values() for name in values}
-        if in_folders & {column.lower() for column in wanted.values()}:
-            return None
         given = {name: self.rowtime if column == ROWTIME else column for name, column in wanted.items()}
         complete = {self.rowtime} - {""}
         declared = {**dict.fromkeys(complete, "TIMESTAMP"), **dict(self.columns)}
         kinds = {column: _arrow(declared.get(column, "")) for column in {*complete, *given.values()} - set(OURS)}
         if any(kinds[name] != INSTANT for name in complete):
             return None
+        constants = self.constants(part)
+        if constants is None:
+            return None
         files = (
-            ((number << ROWS_BITS, self.writer, self.copied.place(path)), arrived)
+            FileRows(number << ROWS_BITS, self.writer, self.copied.place(path), arrived, constants[str(number)])
             for number, path, arrived in part.detail["files"]
         )
         return columns(files, given, kinds, complete)
+
+    def constants(self, part: Slice) -> Mapping[str, Mapping[str, pa.Scalar]] | None:
+        """Return the values of partition columns by file; ``None`` if only Spark reads them for certain."""
+        values = part.detail["values"]
+        named = {name.lower() for of_file in values.values() for name in of_file}
+        kinds = {name: _arrow(kind) for name, kind in self.columns if name.lower() in named}
+        return constants_of({str(number): values.get(str(number), {}) for number, *_ in part.detail["files"]}, kinds)
 
     def given(self, part: Slice) -> tuple[Sequence[tuple[str, str]], Iterator[pa.Table]] | None:
         """Return the rows of `read` with the types of their columns, read by Arrow; ``None`` if `rows` gives none."""

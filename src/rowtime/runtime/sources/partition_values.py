@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 Values = Mapping[str, Mapping[str, str | None]]
 """The partition values of a file, by its number as text."""
 ROWS_BITS: Final = 40  # a file has fewer than 2**40 rows
+_PLAIN: Final = (
+    (pa.types.is_string, re.compile(r"(?s:.*)")),
+    (pa.types.is_integer, re.compile(r"-?[0-9]{1,18}")),
+    (pa.types.is_date32, re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")),
+    (pa.types.is_boolean, re.compile(r"true|false")),
+)
 FEW_FILES: Final = 64  # files up to which values are looked up in a literal; with more they are joined
 
 
@@ -47,8 +54,33 @@ def fault_of(values: Mapping[str, str | None], types: Mapping[str, str]) -> str 
 
 def _fits(value: str, kind: str) -> bool:
     try:
-        pa.array([value]).cast(arrow_type(kind))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, Refused):
+        return _casts(value, arrow_type(kind))
+    except Refused:
+        return False
+
+
+def constants_of(values: Values, columns: Mapping[str, pa.DataType | None]) -> dict[str, dict[str, pa.Scalar]] | None:
+    """Return the values of these partition columns by file; ``None`` if Spark's cast may give others than Arrow's."""
+    constants: dict[str, dict[str, pa.Scalar]] = {}
+    for number, of_file in values.items():
+        constants[number] = {}
+        for name, kind in columns.items():
+            text = _value(of_file, name)
+            if kind is None or (text is not None and not _is_plain(text, kind)):
+                return None
+            constants[number][name] = pa.scalar(text).cast(kind)
+    return constants
+
+
+def _is_plain(text: str, kind: pa.DataType) -> bool:
+    form = next((form for is_of, form in _PLAIN if is_of(kind)), None)
+    return form is not None and form.fullmatch(text) is not None and _casts(text, kind)
+
+
+def _casts(text: str, kind: pa.DataType) -> bool:
+    try:
+        pa.scalar(text).cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return False
     return True
 

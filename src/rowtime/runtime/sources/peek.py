@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -25,6 +26,14 @@ from rowtime.runtime.sources.file_places import DAMAGED, footer, parquet
 MICROS = pa.timestamp("us", "UTC")
 ROWS = 1_000_000  # of one piece, or the rows of a row group; few pieces are in memory at a time
 OURS = (WRITER, POSITION, ARRIVAL)
+
+_NARROWER: Mapping[pa.DataType | None, Collection[pa.DataType]] = {
+    pa.int16(): [pa.int8()],
+    pa.int32(): [pa.int8(), pa.int16()],
+    pa.int64(): [pa.int8(), pa.int16(), pa.int32()],
+    pa.float64(): [pa.float32()],
+    pa.date32(): [pa.date64()],  # Parquet has days, whatever Arrow had
+}
 
 File = tuple[int, str, str]  # the position of the first row, the writer, the path
 Piece = Callable[[], pa.Table]
@@ -47,26 +56,38 @@ def timestamps(files: Iterable[File], name: str, *, nulls: bool) -> Iterator[pa.
     return _ahead(pieces)
 
 
+@dataclass(frozen=True)
+class FileRows:
+    """A file: the position of its first row, its writer, path and arrival time (µs UTC), and columns beside its own."""
+
+    first: int
+    writer: str
+    path: str
+    arrived: int
+    constants: Mapping[str, pa.Scalar]
+
+
 def columns(
-    files: Iterable[tuple[File, int]],
+    files: Iterable[FileRows],
     wanted: Mapping[str, str],
     kinds: Mapping[str, pa.DataType | None],
     complete: Iterable[str],
 ) -> Iterator[pa.Table] | None:
-    """Columns ``{name: column}`` of the rows of some files, each with its arrival time (µs UTC), in pieces.
+    """Columns ``{name: column}`` of the rows of some files, in pieces.
 
     The columns are those of the files, of type ``kinds``, and ``OURS``. ``None`` if a file has another type or may have
     a null in one of ``complete``, or was written by a Spark version that used another calendar before 1582.
     """
     pieces: list[Piece] = []
-    for (first, writer, path), arrived in files:
-        metadata = _footer(path)
-        with _reading(path):
-            fields = _same(metadata, kinds)
-            if fields is None or not all(_complete(path, metadata, fields[name].name) for name in complete):
+    for file in files:
+        metadata = _footer(file.path)
+        with _reading(file.path):
+            if not {*complete}.isdisjoint(file.constants):
                 return None
-        for at, groups in _placed(metadata, first):
-            pieces.append(partial(_rows, (at, writer, path), arrived, wanted, fields, groups))
+            fields = _same(metadata, {name: kind for name, kind in kinds.items() if name not in file.constants})
+            if fields is None or not all(_complete(file.path, metadata, fields[name].name) for name in complete):
+                return None
+        pieces += [partial(_rows, file, at, wanted, fields, groups) for at, groups in _placed(metadata, file.first)]
     return _ahead(pieces)
 
 
@@ -88,6 +109,8 @@ def _alike(kind: pa.DataType, wanted: pa.DataType | None) -> bool:
     """Return True if values of one type are values of the other; in nested types Spark has other field names."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if wanted == pa.string() and (pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+        return True
+    if kind in _NARROWER.get(wanted, ()):
         return True
     return _is_instant(kind) if wanted == MICROS else kind == wanted and not pa.types.is_nested(kind)
 
@@ -160,15 +183,15 @@ def _ahead(pieces: list[Piece]) -> Iterator[pa.Table]:
 
 
 def _rows(
-    file: File, arrived: int, wanted: Mapping[str, str], fields: Mapping[str, pa.Field], groups: list[int]
+    file: FileRows, first: int, wanted: Mapping[str, str], fields: Mapping[str, pa.Field], groups: list[int]
 ) -> pa.Table:
-    first, writer, path = file
     names = {field.name for field in fields.values()}
-    table = _read(path, groups, [*names])
+    table = _read(file.path, groups, [*names])
     columns = {name: table[field.name].cast(field.type) for name, field in fields.items()}
-    columns[WRITER] = pa.repeat(writer, table.num_rows)
+    columns[WRITER] = pa.repeat(file.writer, table.num_rows)
     columns[POSITION] = pa.array(np.arange(first, first + table.num_rows))
-    columns[ARRIVAL] = pa.repeat(pa.scalar(arrived, MICROS), table.num_rows)
+    columns[ARRIVAL] = pa.repeat(pa.scalar(file.arrived, MICROS), table.num_rows)
+    columns |= {name: pa.repeat(value, table.num_rows) for name, value in file.constants.items()}
     return pa.table({name: columns[column] for name, column in wanted.items()})
 
 
@@ -187,5 +210,8 @@ def _column(schema: pa.Schema, name: str) -> str | None:
 
 
 def _is_instant(kind: pa.DataType) -> bool:
-    """Return True for a convertible type: coarser units convert exactly; nanoseconds would be cut."""
-    return pa.types.is_timestamp(kind) and kind.tz is not None and kind.unit != "ns"
+    """Return True for a convertible type: coarser units convert exactly; nanoseconds would be cut.
+
+    A time without a zone is in UTC, as where Spark reads it.
+    """
+    return pa.types.is_timestamp(kind) and kind.unit != "ns"
