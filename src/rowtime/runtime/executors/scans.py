@@ -70,7 +70,7 @@ def scans_of(spark: SparkSession, taken: Mapping[str, Taken]) -> list[StreamScan
 
 def reads_itself(source: Source, part: Slice) -> bool:
     """Return True if any process can read a range of the source without Spark."""
-    if isinstance(source, FilesSource) and source.copied.waiting and source.constants(part) is not None:
+    if isinstance(source, FilesSource) and source.waits and source.constants(part) is not None:
         return all(holds(kind) for _, kind in source.fields)
     read = source.given(part)
     return read is not None and all(holds(kind) for _, kind in read[0])
@@ -78,7 +78,7 @@ def reads_itself(source: Source, part: Slice) -> bool:
 
 def waiting(source: Source) -> TickCopies | None:
     """Return the copies of a source's files that the process that computes is to make, if there are any."""
-    return source.copied if isinstance(source, FilesSource) and source.copied.waiting else None
+    return source.copied if isinstance(source, FilesSource) and source.waits else None
 
 
 def copy_in(folder: Path, taken: Mapping[str, Taken]) -> None:

@@ -106,7 +106,7 @@ class Tasks:
         """Return these; tasks make the copies of plain text, too."""
         for source in sources:
             if isinstance(source, FilesSource):
-                source.copied.late = source.kind != "parquet"
+                source.copied.late = True
         return self
 
     def done(

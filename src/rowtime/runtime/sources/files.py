@@ -3,7 +3,7 @@
 Files get their numbers when they are discovered, by (modification time, name) among those found together; a file that
 appears later comes after them, whatever its name or time (`numbering`). The position of a row is its file's number and
 its row number in the file. Plain CSV and JSON files are decoded when they are taken, and read like Parquet
-(`plain_files`); Parquet files with nanoseconds are copied (`nanoseconds`).
+(`plain_files`); Parquet files with nanoseconds are copied for Spark (`nanoseconds`).
 """
 
 from __future__ import annotations
@@ -30,22 +30,20 @@ from rowtime.operators.contract import quoted
 from rowtime.plan.bind.sink_options import partitions_of
 from rowtime.plan.formats.files import FAILFAST, GLOB, GROWING, MODE_OF_RECORDS, OF_ROWTIME
 from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Scan, Slice, Source
-from rowtime.runtime.sources.csv_decoding import PlainCsv
 from rowtime.runtime.sources.csv_header import by_header
 from rowtime.runtime.sources.file_faults import Expected
 from rowtime.runtime.sources.file_globs import Chosen, below_glob
 from rowtime.runtime.sources.file_list import NumberedFile, is_unchanged
 from rowtime.runtime.sources.file_places import COMPRESSED, as_pattern, each, footer, in_store, origin_of
 from rowtime.runtime.sources.grown_parts import GrownParts
-from rowtime.runtime.sources.json_decoding import PlainJson
 from rowtime.runtime.sources.json_numbers import JsonNumbers
 from rowtime.runtime.sources.nanoseconds import Nanoseconds
 from rowtime.runtime.sources.numbering import Numbering, noted
 from rowtime.runtime.sources.partition_values import FEW_FILES, ROWS_BITS, constants_of, with_partitions
 from rowtime.runtime.sources.peek import OURS, FileRows, columns, timestamps
-from rowtime.runtime.sources.plain_files import Copies, lines_in
+from rowtime.runtime.sources.plain_files import lines_in
 from rowtime.runtime.sources.statistics import unskipped
-from rowtime.runtime.sources.tick_copies import TickCopies
+from rowtime.runtime.sources.tick_copies import TickCopies, copies_of
 from rowtime.sql.generate import literal
 
 THE_WRITER = "files"
@@ -100,8 +98,8 @@ class FilesSource(Source):
         if self.gives_rowtime and self.rowtime.lower() not in {name.lower() for name in self._wanted}:
             self._wanted[self.rowtime] = "TIMESTAMP"
         here = isinstance(notes, Path) and self.copies
-        copies = _copies_of(kind, self._wanted, self._options, options) if here else None
-        self.copied = TickCopies(copies, Path(str(notes)).absolute() / "decoded")
+        copies = copies_of(kind, self._wanted, self._options, options) if here else None
+        self.copied = TickCopies(copies, Path(str(notes)).absolute() / "decoded", late=kind == "parquet")
         copied = isinstance(copies, Nanoseconds)
         expected = Expected(kind, self._wanted, self.rowtime, self._options, str(self.path), self._partitions, copied)
         self._numbers = partial(JsonNumbers.of, (*self._wanted.items(),) if kind == "json" else (), options)
@@ -119,6 +117,11 @@ class FilesSource(Source):
     def decodes(self) -> bool:
         """True if the last range has text that Spark has to read, or that nobody has read yet."""
         return self.kind != "parquet" and not self.copied.complete
+
+    @property
+    def waits(self) -> bool:
+        """True if the last range has text that nobody has read yet."""
+        return self.kind != "parquet" and self.copied.waiting
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
         """Number new files and take the next ones, within the limits, at least one."""
@@ -198,7 +201,8 @@ class FilesSource(Source):
 
     def column(self, part: Slice, name: str) -> Iterator[pa.Table] | None:
         """Yield one timestamp column of a range with writers and positions; ``None`` if it is no such column."""
-        self.copied.make()
+        if self.waits:
+            self.copied.make()
         if self.decodes or name in self._partitions:
             return None
         wanted = self.rowtime if name == ROWTIME else name
@@ -213,7 +217,8 @@ class FilesSource(Source):
 
     def rows(self, part: Slice, wanted: Mapping[str, str]) -> Iterator[pa.Table] | None:
         """Yield columns ``{name: column}`` of a range as Spark reads them; ``None`` if that is not certain."""
-        self.copied.make()
+        if self.waits:
+            self.copied.make()
         if self.decodes or (self.kind == "parquet" and self._options):
             return None
         given = {name: self.rowtime if column == ROWTIME else column for name, column in wanted.items()}
@@ -347,17 +352,6 @@ class FilesSource(Source):
     def _lines(self, file: NumberedFile) -> int:
         """Return an upper limit for the lines of a file: they have at least two bytes."""
         return lines_in(file.path) if self.copied.waiting else file.size // 2 + 1
-
-
-def _copies_of(
-    kind: str, columns: Mapping[str, str], passed: Mapping[str, str], options: Mapping[str, str]
-) -> Copies | None:
-    """Return how files are copied; ``passed``: the options of Spark's reader, of all ``options``."""
-    if kind == "parquet":
-        return Nanoseconds.of(columns)
-    if kind == "csv":
-        return PlainCsv.of(columns, passed)
-    return None if passed else PlainJson.of(columns, options)
 
 
 def _place_at(path: str) -> tuple[Path, str]:

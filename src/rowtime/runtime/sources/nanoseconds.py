@@ -1,7 +1,8 @@
-"""Parquet files with times in nanoseconds, as pandas writes them: Spark cannot read these, so they are copied.
+"""Parquet files with times in nanoseconds, as pandas writes them: Spark cannot read these, so they are copied for it.
 
-The copy, for one tick, has the columns of the stream, and its times in microseconds: further digits are cut off, as
-those of JSON are, so that a time never becomes later. Its rows are in the same order.
+Arrow reads the files themselves (`peek`). The copy, for one tick, has the columns of the stream, and its times in
+microseconds: further digits are cut off, as those of JSON are, so that a time never becomes later. Its rows are in the
+same order.
 """
 
 from __future__ import annotations
@@ -11,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rowtime.runtime.sources.file_places import DAMAGED, footer, parquet
-from rowtime.runtime.sources.peek import MICROS
+from rowtime.runtime.sources.peek import MICROS, cut, in_nanoseconds
 
 TIMES: Mapping[str, pa.DataType] = {
     "TIMESTAMP": MICROS,
@@ -65,20 +65,7 @@ class Nanoseconds:
             for number in range(file.num_row_groups):
                 part = file.read_row_group(number, [field.name for field in fields]).select(schema.names)
                 columns = [
-                    _cut(c, times[n]) if n in times else c for n, c in zip(schema.names, part.columns, strict=True)
+                    cut(c, times[n]) if n in times else c for n, c in zip(schema.names, part.columns, strict=True)
                 ]
                 rows.write_table(pa.table(columns, schema=schema))
         return int(file.metadata.num_rows)
-
-
-def in_nanoseconds(metadata: pq.FileMetaData, field: pa.Field) -> bool:
-    """Return True for a column of times in nanoseconds; Spark reads its own old form of these, INT96."""
-    if not pa.types.is_timestamp(field.type) or field.type.unit != "ns":
-        return False
-    columns = (metadata.schema.column(n) for n in range(len(metadata.schema)))
-    return next((c.physical_type for c in columns if c.path == field.name), "") != "INT96"
-
-
-def _cut(times: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    plain = times.cast(pa.int64()).cast(pa.timestamp("ns"))  # the zone says only how others show the instant
-    return pc.floor_temporal(plain, 1, "microsecond").cast(pa.timestamp("us")).cast(pa.int64()).cast(wanted)

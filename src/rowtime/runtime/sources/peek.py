@@ -17,6 +17,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rowtime.core.columns import ARRIVAL, POSITION, WRITER
@@ -49,7 +50,7 @@ def timestamps(files: Iterable[File], name: str, *, nulls: bool) -> Iterator[pa.
     for first, writer, path in files:
         metadata = _footer(path)
         with _reading(path):
-            column = _column(metadata.schema.to_arrow_schema(), name)
+            column = _column(metadata, name)
             if column is None or not (nulls or _complete(path, metadata, column)):
                 return None
         pieces += [partial(_times, at, writer, path, column, groups) for at, groups in _placed(metadata, first)]
@@ -101,18 +102,20 @@ def _same(metadata: pq.FileMetaData, kinds: Mapping[str, pa.DataType | None]) ->
     fields_of_columns = {name: fields[name.lower()] for name in kinds if name.lower() in fields}
     if len(fields_of_columns) < len(kinds) or len(fields) < len(schema):
         return None
-    same = all(_alike(field.type, kinds[name]) for name, field in fields_of_columns.items())
+    same = all(_alike(metadata, field, kinds[name]) for name, field in fields_of_columns.items())
     return {name: field.with_type(kinds[name]) for name, field in fields_of_columns.items()} if same else None
 
 
-def _alike(kind: pa.DataType, wanted: pa.DataType | None) -> bool:
-    """Return True if values of one type are values of the other; in nested types Spark has other field names."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+def _alike(metadata: pq.FileMetaData, field: pa.Field, wanted: pa.DataType | None) -> bool:
+    """Return True if a column has values of a type for Spark; in nested types Spark has other field names."""
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     if wanted == pa.string() and (pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
         return True
     if kind in _NARROWER.get(wanted, ()):
         return True
-    return _is_instant(kind) if wanted == MICROS else kind == wanted and not pa.types.is_nested(kind)
+    if wanted == MICROS or (wanted == pa.timestamp("us") and in_nanoseconds(metadata, field)):
+        return _is_instant(metadata, field)
+    return kind == wanted and not pa.types.is_nested(kind)
 
 
 def _placed(metadata: pq.FileMetaData, first: int) -> Iterator[tuple[int, list[int]]]:
@@ -187,7 +190,7 @@ def _rows(
 ) -> pa.Table:
     names = {field.name for field in fields.values()}
     table = _read(file.path, groups, [*names])
-    columns = {name: table[field.name].cast(field.type) for name, field in fields.items()}
+    columns = {name: _converted(table[field.name], field.type) for name, field in fields.items()}
     columns[WRITER] = pa.repeat(file.writer, table.num_rows)
     columns[POSITION] = pa.array(np.arange(first, first + table.num_rows))
     columns[ARRIVAL] = pa.repeat(pa.scalar(file.arrived, MICROS), table.num_rows)
@@ -197,21 +200,37 @@ def _rows(
 
 def _times(first: int, writer: str, path: str, column: str, groups: list[int]) -> pa.Table:
     column_read = _read(path, groups, [column])[column]
-    times = column_read.cast(MICROS).cast(pa.int64())
+    times = _converted(column_read, MICROS).cast(pa.int64())
     positions = pa.array(np.arange(first, first + len(times)))
     writers = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(times), np.int32)), pa.array([writer]))
     return pa.table({WRITER: writers, POSITION: positions, "t": times})
 
 
-def _column(schema: pa.Schema, name: str) -> str | None:
-    fields = {field.name.lower(): field for field in schema}
+def _column(metadata: pq.FileMetaData, name: str) -> str | None:
+    fields = {field.name.lower(): field for field in metadata.schema.to_arrow_schema()}
     field = fields.get(name.lower())
-    return None if field is None or not _is_instant(field.type) else str(field.name)
+    return None if field is None or not _is_instant(metadata, field) else str(field.name)
 
 
-def _is_instant(kind: pa.DataType) -> bool:
-    """Return True for a convertible type: coarser units convert exactly; nanoseconds would be cut.
+def _is_instant(metadata: pq.FileMetaData, field: pa.Field) -> bool:
+    """Return True for times: a time without a zone is in UTC, as where Spark reads it, and none becomes later."""
+    return pa.types.is_timestamp(field.type) and (field.type.unit != "ns" or in_nanoseconds(metadata, field))
 
-    A time without a zone is in UTC, as where Spark reads it.
-    """
-    return pa.types.is_timestamp(kind) and kind.unit != "ns"
+
+def _converted(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    is_cut = pa.types.is_timestamp(values.type) and values.type.unit == "ns"
+    return cut(values, kind) if is_cut else values.cast(kind)
+
+
+def in_nanoseconds(metadata: pq.FileMetaData, field: pa.Field) -> bool:
+    """Return True for a column of times in nanoseconds; Spark reads its own old form of these, INT96."""
+    if not pa.types.is_timestamp(field.type) or field.type.unit != "ns":
+        return False
+    columns = (metadata.schema.column(n) for n in range(len(metadata.schema)))
+    return next((c.physical_type for c in columns if c.path == field.name), "") != "INT96"
+
+
+def cut(times: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """Return times in nanoseconds as microseconds: further digits are cut off, so that none becomes later."""
+    plain = times.cast(pa.int64()).cast(pa.timestamp("ns"))  # the zone says only how others show the instant
+    return pc.floor_temporal(plain, 1, "microsecond").cast(pa.timestamp("us")).cast(pa.int64()).cast(wanted)

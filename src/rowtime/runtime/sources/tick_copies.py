@@ -1,4 +1,4 @@
-"""The copies of a tick's files from which its rows are read: plain text, and times in nanoseconds.
+"""The copies of a tick's files from which its rows are read: plain text, and times in nanoseconds for Spark.
 
 They are made when the files are taken, or by the process that reads them.
 """
@@ -12,6 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rowtime.runtime.sources.attempts import Attempts
+from rowtime.runtime.sources.csv_decoding import PlainCsv
+from rowtime.runtime.sources.json_decoding import PlainJson
+from rowtime.runtime.sources.nanoseconds import Nanoseconds
 from rowtime.runtime.sources.plain_files import Copies
 
 
@@ -21,9 +24,8 @@ class TickCopies:
     ``late``: they are not made until someone asks for them, which may be another process.
     """
 
-    def __init__(self, copies: Copies | None, folder: Path) -> None:
-        self.copies, self._folder = copies, folder
-        self.late = False
+    def __init__(self, copies: Copies | None, folder: Path, *, late: bool) -> None:
+        self.copies, self._folder, self.late = copies, folder, late
         self._attempts = Attempts()
         self._waiting: Mapping[int, str] = {}
         self._copied: dict[str, tuple[str, int]] = {}
@@ -88,3 +90,14 @@ class TickCopies:
         self._waiting = {}
         if self.copies is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def copies_of(
+    kind: str, columns: Mapping[str, str], passed: Mapping[str, str], options: Mapping[str, str]
+) -> Copies | None:
+    """Return how files are copied; ``passed``: the options of Spark's reader, of all ``options``."""
+    if kind == "parquet":
+        return Nanoseconds.of(columns)
+    if kind == "csv":
+        return PlainCsv.of(columns, passed)
+    return None if passed else PlainJson.of(columns, options)
