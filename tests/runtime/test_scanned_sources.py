@@ -91,7 +91,7 @@ def followed(spark: SparkSession, place: Path, way: str, sql: str) -> Mapping[st
         jobs.append(engine._job_times.next() - before)
         taken.append(dict(report.taken))
         copies.add(any(place.rglob("decoded/*.parquet")))
-    needs = engine.tasks.needs if engine.tasks is not None else ""
+    needs, rounds = (engine.tasks.needs, engine.tasks._questions.rounds) if engine.tasks is not None else ("", 0)
     entry = dict(engine.entry)
     engine.stop()
     minutes = [row for path in (place / "out").glob("*.parquet") for row in pq.read_table(path).to_pylist()]
@@ -103,6 +103,7 @@ def followed(spark: SparkSession, place: Path, way: str, sql: str) -> Mapping[st
         "jobs": jobs[:TICKS],
         "local": local,
         "needs": needs,
+        "rounds": rounds,
         "copies": copies,
         "taken": taken,
     }
@@ -133,6 +134,7 @@ def test_catalyst_computes_values_of_what_spark_reads_in_the_same_job(spark: Spa
     for name in ("rows", "minutes", "totals", "clocks"):
         assert in_tasks[name] == apart[name], name
     assert in_tasks["needs"] == ""
+    assert in_tasks["rounds"] == 1
     assert in_tasks["jobs"][0] <= 2  # MD5 is met once rows have joined
     assert in_tasks["jobs"][1:] == [1] * (TICKS - 1)
 
@@ -149,7 +151,7 @@ def test_plain_text_is_decoded_where_the_tick_is_computed(spark: SparkSession, t
     assert in_tasks["jobs"] == [1, 2, 1]
     assert here["taken"] == in_tasks["taken"] == apart["taken"]
     assert here["taken"][:TICKS] == [{"a": 5, "b": 5}, {"a": 7, "b": 6}, {"a": 5, "b": 5}]
-    assert in_tasks["needs"] == ""
+    assert (in_tasks["needs"], in_tasks["rounds"]) == ("", 0)
     assert (in_tasks["copies"], here["copies"]) == ({False}, {False})
 
 

@@ -57,8 +57,11 @@ class Questions:
     def more(self, spark: SparkSession, parts: Mapping[Part, bool], rounds: int) -> Questions:
         """Return what is asked from now on, without a job: types of ``parts``, and values of those marked."""
         kinds = {**self.kinds, **{part: _kind(spark, part) for part in parts if part not in self.kinds}}
-        valued = [part for part, wanted in parts.items() if wanted and kinds[part] and part not in self.parts]
-        return replace(self, kinds=kinds, parts=(*self.parts, *valued), rounds=max(self.rounds, rounds))
+        valued = [part for part, wanted in parts.items() if wanted and kinds[part]]
+        new = [part for part in valued if part not in self.parts]
+        return replace(
+            self, kinds=kinds, parts=(*self.parts, *new), rounds=max(self.rounds, rounds if valued else self.rounds)
+        )
 
     def rehearsed(self, spark: SparkSession, trial: Callable[[Answers], AllWanted | None]) -> Questions:
         """Return what a ``trial`` of a tick without rows asks, found without a job."""

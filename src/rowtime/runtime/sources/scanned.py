@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 
+from rowtime.core.columns import MALFORMED
 from rowtime.frames.kinds import arrow_of
 from rowtime.frames.tables import Column
 from rowtime.runtime.late_session import NeedsSparkError
@@ -31,7 +32,8 @@ class Scanned(Source):
     @classmethod
     def of(cls, source: Source, fields: Sequence[Column]) -> Scanned:
         """Return a source in whose place Spark reads."""
-        return cls(source.in_band, source.decodes, source.gives_rowtime, source.steady, fields)
+        may_fail = any(name == MALFORMED for name, _ in fields)
+        return cls(source.in_band, may_fail, source.gives_rowtime, source.steady, fields)
 
     @property
     def decodes(self) -> bool:
