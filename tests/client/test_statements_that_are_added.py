@@ -11,7 +11,6 @@ import rowtime as rt
 from rowtime.cli.main import app
 from rowtime.client.home import Home
 from rowtime.client.log_items import Bound, Rows
-from rowtime.client.starts import STATEMENTS_DONE
 from rowtime.client.stream_log import scan
 from rowtime.core.time import END
 
@@ -90,16 +89,6 @@ def test_a_schema_is_dropped_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert [entry.count for entries in kept for entry in entries if isinstance(entry, Rows)] == [1]
     status, told = ran("DROP SCHEMA app CASCADE; DROP SCHEMA IF EXISTS b CASCADE;\n" + new)
     assert (status, "R145 DROP SCHEMA b" in told) == (1, True)
-
-
-def test_a_checkpoint_without_a_record_of_its_statements_continues(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert ran(FIRST)[0] == 0
-    Path("check", STATEMENTS_DONE).write_bytes(b"")  # as older versions wrote it
-    assert ran(FIRST + FIRST + THE_END)[0] == 0
-    assert logged()[0] == 2
 
 
 def test_an_end_that_waiting_offers_was_ignored_in_the_script_that_waits(spark: SparkSession, tmp_path: Path) -> None:

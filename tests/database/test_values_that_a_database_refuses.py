@@ -12,7 +12,6 @@ import pytest
 
 import rowtime as rt
 from rowtime.operators.gates.pump_gate import PumpGate
-from rowtime.plan.upgrade import upgrade_of
 from rowtime.sql.generate import to_spark
 from tests.database.postgres import programs
 
@@ -163,19 +162,3 @@ def test_a_column_that_the_table_lacks_was_found_after_the_commit(
     said = "R547 the table lacks has no column n, which the pump p writes\nIts columns are rowtime, m"
     with pytest.raises(rt.Refused, match=said):
         made(spark, tmp_path, postgres, "lacks", "n INT").run_available(tmp_path / "check")
-
-
-@pytest.mark.parametrize("kind", ["INT", "BIGINT"])
-def test_a_checkpoint_from_before_the_gate_checked_the_table_continues(
-    monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    jdbc = "USING jdbc OPTIONS (url 'jdbc:postgresql:d', dbtable 't')"
-    sql = f"CREATE STREAM a (n INT); CREATE STREAM o (n {kind}) {jdbc}; INSERT INTO o SELECT STREAM n FROM a"
-    with monkeypatch.context() as before:
-        before.setattr("rowtime.plan.bind.pump_edge._gated", lambda _sources, node, *_: node)
-        old = rt.Pipeline().sql(sql).compile()
-    new = rt.Pipeline().sql(sql).compile()
-    assert [node.name for node in new.operators if isinstance(node, PumpGate)] == ["into_o"]
-    upgrade = upgrade_of(old.described(), new)
-    assert upgrade is not None
-    assert upgrade.continues["into_o.sink"] == "into_o.sink"

@@ -181,33 +181,6 @@ def test_two_drivers_of_one_checkpoint_wrote_the_same_rows_to_a_table(
 
 
 @pytest.mark.slow
-def test_a_checkpoint_of_an_older_version_adopts_its_table(
-    spark: SparkSession, postgres: Postgres, tmp_path: Path
-) -> None:
-    asked(postgres, "CREATE SCHEMA older")
-    table = Table(spark, postgres, tmp_path, "older.o").written("check1", 0, 1)
-    # The state of an older version: a name of the sink in the checkpoint, and two columns in the book.
-    former = tmp_path / "check1" / "handover" / "jdbc-p.sink" / "identity"
-    former.write_text("p.sink-0123456789abcdef")
-    asked(postgres, "UPDATE older.rowtime_sinks SET sink = 'p.sink-0123456789abcdef'")
-    for column in ("owner", "place", "since", "base"):
-        asked(postgres, f"ALTER TABLE older.rowtime_sinks DROP COLUMN {column}")
-
-    with pytest.raises(Refused, match=r"R440 .*there are 2 rows, by a pipeline of an older version"):
-        table.run("check2")
-    table.send(2)
-    table.run("check1")
-    assert table.rows == [0, 1, 2]
-    assert asked(postgres, "SELECT sink, next_row FROM older.rowtime_sinks") == ["o/p|3"]
-    with pytest.raises(Refused, match=r"R440 .*there are 3 rows, by the pipeline of .*check1"):
-        table.run("check2")
-    table.run("check2", take_over=["p"])
-    with pytest.raises(Refused, match="R441"):
-        table.run("check1")
-    assert table.rows == [0, 1, 2, 0, 1, 2]
-
-
-@pytest.mark.slow
 def test_a_takeover_of_a_table_survives_a_crash_at_any_statement(
     spark: SparkSession, postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

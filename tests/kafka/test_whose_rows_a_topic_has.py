@@ -13,7 +13,6 @@ import pytest
 
 import rowtime as rt
 from rowtime.core.errors import Failure, Refused
-from rowtime.plan.bind.sinks import SinkBinder
 from rowtime.runtime.sinks.kafka_topic import KNOWN, KafkaSink
 from rowtime.runtime.sinks.ownership import Record
 from rowtime.runtime.sinks.topic_owner import TopicState
@@ -77,7 +76,7 @@ class Topic:
         return found, pipeline.run_available(self.folder / "back" / "check").ledger["s"]
 
 
-def write_as_before_topics_had_owners(patch: pytest.MonkeyPatch) -> None:
+def write_without_a_record(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(KafkaSink, "claim", lambda _, asked: Record(asked.pump, "", "", 0))
     patch.setattr(KafkaSink, "record", lambda *_: None)
 
@@ -134,39 +133,19 @@ def test_a_new_checkpoint_wrote_the_rows_of_a_topic_twice(
 
 
 @pytest.mark.slow
-def test_a_checkpoint_of_an_older_version_adopts_its_topic(
+def test_a_checkpoint_whose_topic_has_no_record_of_it_continues(
     spark: SparkSession, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as older:
-        write_as_before_topics_had_owners(older)
-        topic = Topic(spark, broker, tmp_path, "older").written("check1", 0, 1)
-    with pytest.raises(Refused, match=r"R440 .*there are 2 rows, by a pipeline of an older version"):
+    with monkeypatch.context() as patch:
+        write_without_a_record(patch)
+        topic = Topic(spark, broker, tmp_path, "unrecorded").written("check1", 0, 1)
+    with pytest.raises(Refused, match=r"R440 .*there are 2 rows, by a pipeline that left no record"):
         topic.run("check2")
     topic.send(2)
     topic.run("check1")
     assert topic.records() == [(0, 0), (1, 1), (2, 2)]
     with pytest.raises(Refused, match=r"R440 .*there are 3 rows, by the pipeline of .*check1"):
         topic.run("check2")
-
-
-@pytest.mark.slow
-def test_two_pumps_of_an_older_version_that_wrote_into_one_topic_each_for_itself(
-    spark: SparkSession, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as older:
-        write_as_before_topics_had_owners(older)
-        older.setattr(SinkBinder, "pumps", lambda self: [[one] for one in self.sources.catalog.pumps.values()])
-        topic = Topic(spark, broker, tmp_path, "each").written("check1", 0, 1, 2, pumps=("even", "odd"))
-    assert topic.records() == [(0, 0), (0, 1), (1, 2)], "numbers were given twice"
-    with pytest.raises(Refused, match="R446 even and odd wrote into the topic of o, which now has other pumps"):
-        topic.run("check1", "even", "odd")
-    # As the hint says: the bound and the numbers of the topic continue.
-    topic.send(3, 4)
-    topic.run("check2", "even", "odd", take_over=["even"])
-    assert topic.records() == [(0, 0), (0, 1), (1, 2), (2, 3), (3, 4)]
-    # A pump cannot be added or removed either.
-    with pytest.raises(Refused, match="R446 o wrote into the topic of even"):
-        topic.run("check2", "even")
 
 
 @pytest.mark.slow

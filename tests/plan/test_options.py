@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 import rowtime as rt
-from rowtime.operators.gates.pump_gate import PumpGate
 from rowtime.plan.formats import FORMATS
 from rowtime.plan.formats.files import names_of
-from rowtime.plan.upgrade import upgrade_of
 
 PUMP = " CREATE STREAM a (s STRING); CREATE PUMP p AS INSERT INTO x SELECT STREAM s FROM a;"
 
@@ -158,17 +156,3 @@ def test_two_streams_of_one_topic_would_not_be_in_one_order() -> None:
     assert problem.code == "R546"
     assert problem.place is not None
     assert (problem.place.line, problem.place.column) == (2, 13)
-
-
-def test_a_checkpoint_from_before_the_gate_checked_values_continues(monkeypatch: pytest.MonkeyPatch) -> None:
-    jdbc = "USING jdbc OPTIONS (url 'jdbc:postgresql:d', dbtable 't')"
-    sql = f"CREATE STREAM a (s STRING); CREATE STREAM o (s STRING) {jdbc}; INSERT INTO o SELECT STREAM s FROM a"
-    with monkeypatch.context() as before:
-        before.setattr("rowtime.plan.bind.pump_edge._gated", lambda _sources, node, *_: node)
-        old = rt.Pipeline().sql(sql).compile()
-    assert not [node for node in old.operators if isinstance(node, PumpGate)]
-    new = rt.Pipeline().sql(sql).compile()
-    assert [node.holds[0][0] for node in new.operators if isinstance(node, PumpGate)] == ["s without the character NUL"]
-    upgrade = upgrade_of(old.described(), new)
-    assert upgrade is not None
-    assert upgrade.continues["into_o.sink"] == "into_o.sink"

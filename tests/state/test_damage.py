@@ -62,14 +62,6 @@ def test_a_missing_state_file_is_distinguished_from_a_fault_of_the_sql(tmp_path:
         assert code(found) == "R406"
 
 
-def test_files_of_an_older_version_have_no_checksum_and_are_read(tmp_path: Path) -> None:
-    segment = write_table(pa.table({"__t": [1]}), tmp_path, "old", "rows", "__t")
-    log = SegmentLog([[segment.path, 1, 1, 1, 0]])
-    assert log.live[0].sum is None
-    assert log.sums() == {}
-    Memory(tmp_path).check(log.live)
-
-
 def test_a_file_is_compared_once_and_a_removed_name_again(tmp_path: Path) -> None:
     segment = write_table(pa.table({"__t": [1]}), tmp_path, "x", "rows", "__t")
     memory = Memory(tmp_path)
@@ -160,7 +152,7 @@ def test_a_damaged_delivery_record_is_ignored(tmp_path: Path, text: str | None) 
     assert place.published == 2
     path = tmp_path / "published"
     path.unlink() if text is None else path.write_text(text)
-    assert place.published == (2 if text == "2" else -1)  # older versions wrote a bare number
+    assert place.published == -1
     place.check()
 
 
@@ -213,19 +205,6 @@ def test_a_file_of_refused_rows_that_took_the_place_of_another_is_noticed(tmp_pa
     shutil.copy(files[1], files[1].with_name(f"{0:012d}-{files[1].name.partition('-')[2]}"))
     with pytest.raises(rt.Failure, match="R406"):
         Checkpoint(tmp_path).rejected("s", 2)
-
-
-def test_refused_rows_that_an_older_version_did_not_count_are_read(tmp_path: Path) -> None:
-    files = refused_in(Checkpoint(tmp_path), [0])
-    entry = Checkpoint(tmp_path).journal.read(0)
-    old = {key: value for key, value in entry.items() if key not in ("rejected", "tick", "format", "sum")}
-    place = journaled(tmp_path / "old", 0)
-    shutil.copytree(files[0].parent, place.folder / "rejected" / "s")
-    place.journal.commit(1, old)
-    files = refused_in(place, [2, 3])
-    assert [*files] == [0, 2, 3]
-    files[0].unlink()  # nobody has counted this one
-    assert len(Checkpoint(place.folder).rejected("s", 3)) == 2
 
 
 def test_refused_rows_have_their_checksum_in_their_names(tmp_path: Path) -> None:

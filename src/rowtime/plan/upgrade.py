@@ -106,13 +106,11 @@ class _Matching:
     def __init__(self, plan: StoredPlan, program: Program) -> None:
         self._plan, self._old = plan, plan.operators
         self._nodes = program.operators
-        # Checks of a gate that the old plan does not have apply from the next rows on.
-        self._edges = tuple(edge for edge in program.edges if self._has_new_gate(edge))
-        self.through: dict[str, str] = {}  # their operators, and the old one in the place of each
-        self.sunk: dict[str, str] = {}  # the same for sinks
+        # Operators of the edge of a retyped target, and the old one in the place of each.
+        self.through: dict[str, str] = {}
         self._targets = declared(plan.sql)
         self._program = program
-        self._above: dict[str, dict[str, str]] = {}  # the same for operators above the edge of a retyped target
+        self._above: dict[str, dict[str, str]] = {}  # the same for operators above such an edge
         # Operators of pumps whose target's rows do not fit the new declaration: the pump, and why.
         self.unfit: dict[str, tuple[str, str]] = {}
         self.retyped: dict[str, str] = {}  # targets with a changed declaration, in words
@@ -120,10 +118,6 @@ class _Matching:
         self.marks: dict[str, str] = {}
         self.eased: dict[str, str] = {}
         self.changes = RowByRow(plan, (), None)
-
-    def _has_new_gate(self, edge: PumpEdge) -> bool:
-        """Return True for a gate that older plans do not have."""
-        return any(node.is_addition() and node.name not in self._old for node in edge.operators)
 
     @property
     def taken(self) -> set[str]:
@@ -133,28 +127,8 @@ class _Matching:
     def match(self) -> None:
         """Match by name first, so that nobody else takes an operator that kept its name; then match the renames."""
         self._match_names()
-        while any(self._match_renamed(node) for node in self._open()) or self._pass_edges() or self._pass_targets():
+        while any(self._match_renamed(node) for node in self._open()) or self._pass_targets():
             self._match_names()
-
-    def _pass_edges(self) -> bool:
-        """Let operators above a new edge of a pump find their former input; return True if there was one.
-
-        A merge that order checks need also orders the rows for the sink: it takes the rows that wait there.
-        """
-        count_before = len(self.through)
-        for edge in self._edges:
-            continued = self.continues.get(edge.node.name)
-            before = f"{edge.pump}.sink.merge"
-            held = self._old.get(before) if all(node.name != before for node in self._nodes) else None
-            for node in edge.operators if continued is not None else ():
-                if held and node.kind == held.kind and before not in self.taken:
-                    self.continues[node.name] = before
-                if node.name not in self.continues:
-                    own = node.name in self._old and node.name not in self.taken
-                    self.through[node.name] = node.name if own else str(continued)
-                if before in self.taken:
-                    self.sunk[node.name] = before
-        return len(self.through) > count_before
 
     def _pass_targets(self) -> bool:
         """Let pumps continue whose target has a changed declaration that fits the existing rows."""
@@ -222,9 +196,8 @@ class _Matching:
 
     def _stored(self, node: Operator) -> StoredOperator | None:
         """Return an operator as the old plan would store it; ``None`` if an input did not exist."""
-        sunk = self.sunk if self._program.sink(node.name) else {}
         above = self._above.get(node.name, {})
-        return stored_as(self._plan, node, {**self.continues, **self.through, **sunk, **self.marks, **above})
+        return stored_as(self._plan, node, {**self.continues, **self.through, **self.marks, **above})
 
 
 def stored_as(plan: StoredPlan, node: Operator, names: Mapping[str, str]) -> StoredOperator | None:

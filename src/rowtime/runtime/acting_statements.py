@@ -34,7 +34,6 @@ from rowtime.state.files import write_over
 from rowtime.state.sealed import sealed, unsealed
 from rowtime.state.settings import put
 
-_OLD_WRITER = re.compile(rb"script-[0-9a-f]{12}")
 _FLOAT = re.compile(r"\s*(?:nan|[+-]?(?:inf|infinity|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?))\s*", re.IGNORECASE)
 """A text that Spark casts to DOUBLE; anything else is left to the writer, which says what does not fit."""
 
@@ -64,8 +63,6 @@ def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
     dropped = _drops(program)
     drops = list(dropped)
     if performed(program, checkpoint):
-        if not done.read_bytes():
-            return  # of a version that did not record which have
         before = unsealed(done)["statements"]
         actions = _new(actions, before)
     if checkpoint.journal.last() is not None or before:
@@ -149,8 +146,6 @@ def writer_of(checkpoint: Checkpoint) -> str:
     path = checkpoint.folder / WRITER
     if not path.exists():
         write_over(path, sealed({"writer": f"script-{uuid.uuid4().hex[:12]}"}))
-    if _OLD_WRITER.fullmatch(path.read_bytes()):  # of a version that wrote only the name
-        return path.read_text()
     return str(unsealed(path)["writer"])
 
 

@@ -167,7 +167,7 @@ def _waiting(
             return []  # so does the table
     files = []
     for path, rows in staged["files"]:
-        file = _staged(place, staged["folder"]) / path if "folder" in staged else _file_of(place, path)
+        file = _staged(place, staged["folder"]) / path
         if plan["format"] in LAKES and isinstance(file, Path) and not file.exists():
             file = file.parents[_DEEP] / moved_name(file, place.identity, pump)  # the table does not name it yet
         if rows and file.exists():
@@ -178,13 +178,6 @@ def _waiting(
 
 def _staged(place: Checkpoint, folder: str) -> Place:
     return place_of(folder) if folder.startswith("/") or on_store(folder) else place.folder / folder
-
-
-def _file_of(place: Checkpoint, path: str) -> Place:
-    """Return a file that an older version has staged, without recording where."""
-    folder = place.folder / "handover"
-    files: list[Place] = [*folder.glob(f"*/{path}"), folder / path]
-    return files[0]
 
 
 def _rejected(file: Place, number: int, count: int, pump: str, plan: Fields) -> pa.Table:

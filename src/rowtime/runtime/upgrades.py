@@ -53,10 +53,8 @@ def check_delivered(checkpoint: Checkpoint, last: Entry, upgrade: Upgrade) -> No
         raise refuse("R408", what, "Start the old script once; that finishes the tick.")
 
 
-def holding(entry: Entry) -> set[str] | None:
-    """Return the operators that hold rows after an entry; ``None`` if it does not say."""
-    if "held" not in entry:
-        return None  # an older version wrote it
+def holding(entry: Entry) -> set[str]:
+    """Return the operators that hold rows after an entry."""
     return {key.rsplit("/", 1)[0] for key, rows in entry["held"].items() if rows}
 
 

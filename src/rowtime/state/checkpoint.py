@@ -36,7 +36,7 @@ _BEGINNING: Final = 120  # bytes of a longer one that stay readable
 _MARKS: Final = frozenset({LOCK, "plan.json", "journal", "statements.writer", "statements.done", "statements.dropped"})
 _OF_NOBODY: Final = ("lost+found", "last-error.txt", FAILING)  # may be in a folder before its first start
 _ANOTHER_FOLDER: Final = "Give --checkpoint a folder of its own: a new one, or an empty one."
-_PUBLISHED = re.compile(r"(-?\d+)(?: ([0-9a-f]{8}))?\s*")
+_PUBLISHED = re.compile(r"(-?\d+) ([0-9a-f]{8})\s*")
 _SUM_IN_NAME = re.compile(r"\.([0-9a-f]{8})\.parquet$")
 
 
@@ -199,7 +199,7 @@ class Checkpoint:
         """
         path = self.folder / "published"
         match = _PUBLISHED.fullmatch(path.read_text(errors="replace")) if path.exists() else None
-        if match is None or (match[2] is not None and int(match[2], 16) != _sum(match[1])):
+        if match is None or int(match[2], 16) != _sum(match[1]):
             return -1
         return int(match[1])
 

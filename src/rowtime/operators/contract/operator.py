@@ -287,10 +287,6 @@ class Operator(ABC):
         """Return True if its name matters outside: for a log, files, row numbers. Only this name continues it."""
         return False
 
-    def is_addition(self) -> bool:
-        """Return True for a gate that older versions did not have, although rows might have been refused."""
-        return False
-
     def may_change(self) -> Mapping[str, str]:
         """Return the fields that may change at any tick, and their names for users."""
         return {}

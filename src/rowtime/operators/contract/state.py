@@ -63,8 +63,8 @@ C_co = TypeVar("C_co", bound=Control, covariant=True)
 class Segment:
     """One immutable file of state: its rows have ``lowest`` <= time <= ``highest`` (µs UTC).
 
-    ``sum``: the checksum of its bytes; ``None`` if an older version wrote it. ``size``: the number of bytes; 0 if an
-    older version wrote it. ``dead``: how many of its rows are no longer needed.
+    ``sum``: the checksum of its bytes; ``None`` if it is not known. ``size``: the number of bytes. ``dead``: how many
+    of its rows are no longer needed.
     """
 
     path: str

@@ -73,8 +73,6 @@ class SnapshotSets(EventGroups):
         alive = alive.selectExpr("*", *(key.sql for key in self.keys))
         gone = going.between(BEGINNING, END)
         if gone is not None:
-            if BAD not in gone.columns:  # kept by an older version, in which nothing failed
-                gone = gone.selectExpr("*", f"CAST(NULL AS INT) AS {BAD}")
             gone = netted(gone.drop(DUE), [*self._values, "__x"]).selectExpr(
                 *self._values, "__x", f"{END}L AS {STOP}", WEIGHT
             )

@@ -64,10 +64,6 @@ class PumpGate(Unary):
         """Return True for rows that fit."""
         return True
 
-    def is_addition(self) -> bool:
-        """Return True if it only checks the limits of a table."""
-        return self.limited
-
     def link(self, n: int) -> Link:
         """Return the row itself, unchanged."""
         return self.unchanged(n)

@@ -44,7 +44,6 @@ from rowtime.state.files import sweep
 SEQUENCE: Final = "rowtime_seq"
 _STAGES: Final = "rowtime_stage_"
 _TRIES: Final = 5
-_FORMER: Final = "identity"  # a file in which older versions stored a name for the sink
 
 
 class JdbcSink:
@@ -75,7 +74,7 @@ class JdbcSink:
 
     def recover(self, staged: Sequence[str]) -> None:
         """Remove staged files of crashed ticks; the table has only rows of committed transactions."""
-        sweep(self._folder, (*staged, _FORMER))
+        sweep(self._folder, staged)
 
     def claim(self, claim: Claim) -> Record:
         """Return the record with which the pump may write. Raises ``Refused``, see `ownership`.
@@ -190,8 +189,7 @@ class JdbcSink:
     # -- ownership --------------------------------------------------------------------
 
     def _book(self, connection: Any) -> Book:
-        path = self._folder / _FORMER
-        book = Book(connection, self._prefix, self._row, path.read_text() if path.exists() else "")
+        book = Book(connection, self._prefix, self._row)
         book.prepare()
         return book
 
@@ -200,9 +198,7 @@ class JdbcSink:
 
         Raises ``Refused``: R440, R441; R564 if the database lacks rows that it was given.
         """
-        record, former = book.record(claim.pump, claim.identity), book.former
-        if record is None and former is not None:
-            return Record(claim.pump, claim.identity, claim.place, claim.at, adopted=True)
+        record = book.record(claim.pump, claim.identity)
         content, exists = book.contents(), self._exists(connection, self._table)
         if claim.least and (record is None or record.identity == claim.identity):
             present = book.proof_of(claim.identity) or Proof(0, "")

@@ -143,18 +143,17 @@ class DirectorySink:
         return f"{self.path} has rows of tick {max(ticks)}" if ticks and max(ticks) > tick else ""
 
     def _contents(self) -> Contents | None:
-        """Return what the pump may have written: files with its tag; else files that do not name a pump."""
+        """Return what the pump may have written: files with its tag; else files of pumps that left no record."""
         record = read(self._own)
         files = [path.name for path in _published(self.path) if _OURS.fullmatch(path.name)]
         if record is not None:
             mine = len([name for name in files if _tag(name) == record.tag])
             before = {tag_of(former["identity"], record.pump) for former in record.before}
-            nothing = not mine and not record.adopted and not any(_tag(name) in before for name in files)
+            nothing = not mine and not any(_tag(name) in before for name in files)
             return Contents(None, None, counted(mine, "files"), empty=nothing)
         tags = tags_of(self.path)
         files = [name for name in files if _tag(name) not in tags]
-        words = f"{len(files)} files that do not name a pump"
-        return Contents(None, None, words, others=bool(tags)) if files else None
+        return Contents(None, None, counted(len(files), "files"), others=bool(tags)) if files else None
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
         """Mark the tick, and rename the staged files into place, in order."""
@@ -174,11 +173,7 @@ class DirectorySink:
         return place
 
     def recover(self, staged: Sequence[str]) -> None:
-        """Remove staged files that no commit names; older versions staged files one folder up."""
-        for name in staged:
-            if (self.path / STAGING / name).is_file():
-                make_folder(self._staging)
-                move(self.path / STAGING / name, self._staging / name)
+        """Remove staged files that no commit names."""
         sweep(self._staging, staged)
 
     def close(self) -> None:
@@ -209,11 +204,9 @@ def tags_of(directory: Place) -> set[str]:
 
 
 def files_of(directory: Path, pump: str, identity: str) -> list[Place]:
-    """Return the files that a checkpoint's pump has published, by tick; unnamed ones if it has adopted them."""
-    record, tags, mine = read(directory / STAGING / folder_of(pump)), tags_of(directory), tag_of(identity, pump)
-    unnamed = record is None or (record.adopted and record.identity == identity)
-    named = ((path, _tag(path.name)) for path in sorted(_published(directory)))
-    return [path for path, tag in named if tag == mine or (unnamed and tag not in tags)]
+    """Return the files that a checkpoint's pump has published, by tick."""
+    mine = tag_of(identity, pump)
+    return [path for path in sorted(_published(directory)) if _tag(path.name) == mine]
 
 
 def _published(directory: Place) -> Iterator[Place]:

@@ -74,7 +74,7 @@ class Claim:
 class Contents:
     """What a target has of a pump: ``rows`` (``None``: unknown), the writer's clock, and in words.
 
-    ``others``: it names no pump, and may belong to other pumps recorded in the target. ``next_row``: the number after
+    ``others``: no record names its pump, and other pumps are recorded in the target. ``next_row``: the number after
     those of its rows, if that is not their count. ``empty``: it is known to have nothing.
     """
 
@@ -91,8 +91,7 @@ class Record:
     """The pump of a checkpoint as the owner of its rows in a target.
 
     ``base``: how many rows existed before, so that numbers continue after them; ``clock`` (µs UTC): no row below it
-    follows. ``before``: the checkpoints that it has taken over from. ``adopted``: an older version of rowtime wrote the
-    first rows, and its files do not name the pump.
+    follows. ``before``: the checkpoints that it has taken over from.
     """
 
     pump: str
@@ -101,7 +100,6 @@ class Record:
     since: int
     base: int = 0
     clock: int | None = None
-    adopted: bool = False
     before: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
 
     @property
@@ -162,9 +160,9 @@ def entitled(record: Record | None, claim: Claim, target: str, look: Callable[[]
     content = look()
     if record is None and content is not None:
         if _proves(claim, content):
-            return replace(new, adopted=True)
+            return new
         if not (content.others or claim.take_over):
-            raise _other(claim, target, "a pipeline of an older version of rowtime", content)
+            raise _other(claim, target, "a pipeline that left no record", content)
     return _after(new, record, content)
 
 

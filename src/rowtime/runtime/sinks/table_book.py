@@ -8,7 +8,7 @@ It is a table of ours, ``rowtime_sinks``, beside the target, with one row for ea
     base       the number of the checkpoint's first row
     link       what identifies the rows up to the next one (`ownership`)
 
-Older versions of rowtime had no link, or only the first two columns, and a sink of each checkpoint, whatever its table.
+Release 0.2.0 had no link.
 """
 
 from __future__ import annotations
@@ -26,13 +26,11 @@ from rowtime.state.checkpoint import folder_of
 
 BOOK: Final = "rowtime_sinks"
 _LONGEST: Final = 340  # characters of a key; that of a checkpoint is appended
-_ADDED: Final = {
-    "owner": "VARCHAR(64)",
-    "place": "VARCHAR(2000)",
-    "since": "BIGINT",
-    "base": "BIGINT",
-    "link": "VARCHAR(16)",
-}
+_LINK: Final = "link VARCHAR(16)"
+_COLUMNS: Final = (
+    "sink VARCHAR(400) NOT NULL PRIMARY KEY, next_row BIGINT NOT NULL, owner VARCHAR(64), place VARCHAR(2000), "
+    f"since BIGINT, base BIGINT, {_LINK}"
+)
 _PLACE: Final = 2000
 
 
@@ -45,27 +43,20 @@ def key_of(table: str, pump: str) -> str:
 
 
 class Book:
-    """The book, for one pump and one table, through a connection without auto-commit.
+    """The book, for one pump and one table, through a connection without auto-commit."""
 
-    ``former``: the name by which an older version knew the sink of this checkpoint, empty for none.
-    """
-
-    def __init__(self, connection: Any, prefix: str, key: str, former: str) -> None:
-        self._connection, self._name, self._key, self._former = connection, f"{prefix}{BOOK}", key, former
+    def __init__(self, connection: Any, prefix: str, key: str) -> None:
+        self._connection, self._name, self._key = connection, f"{prefix}{BOOK}", key
 
     def prepare(self) -> None:
-        """Create the book, or add the new columns to that of an older version."""
-        if self._has("owner") and self._has("link"):
+        """Create the book, or add the link to that of release 0.2.0."""
+        if self._has("link"):
             return
-        columns = ", ".join(f"{name} {kind}" for name, kind in _ADDED.items())
-        if self._has("sink"):
-            texts = [f"ALTER TABLE {self._name} ADD {n} {kind}" for n, kind in _ADDED.items() if not self._has(n)]
-        else:
-            keyed = "sink VARCHAR(400) NOT NULL PRIMARY KEY, next_row BIGINT NOT NULL"
-            texts = [f"CREATE TABLE {self._name} ({keyed}, {columns})"]
+        change = f"ALTER TABLE {self._name} ADD {_LINK}"
+        if not self._has("sink"):
+            change = f"CREATE TABLE {self._name} ({_COLUMNS})"
         try:
-            for text in texts:
-                self._change(text)
+            self._change(change)
             self._connection.commit()
         except Py4JJavaError:  # another pipeline has just done it
             self._connection.rollback()
@@ -78,8 +69,7 @@ class Book:
         if not rows:
             return None
         owner, place, since, base = rows[0]
-        fenced = self.next_row(f"{self._key}/{identity}") is not None or (owner != identity and self.former is not None)
-        before = ({"identity": identity},) if fenced else ()
+        before = () if self.next_row(f"{self._key}/{identity}") is None else ({"identity": identity},)
         return Record(pump, owner, place, int(since), int(base), before=before)
 
     def next_row(self, sink: str | None = None) -> int | None:
@@ -93,26 +83,13 @@ class Book:
         rows = self._rows(text, self._key, identity)
         return Proof(int(rows[0][0]), rows[0][1] or "") if rows else None
 
-    @property
-    def former(self) -> int | None:
-        """Return an older version's ``next_row`` for this checkpoint."""
-        return self.next_row(self._former) if self._former else None
-
     def contents(self) -> Contents | None:
-        """Return what exists by the record; without one, what an older version wrote for pumps of this name."""
+        """Return what exists by the record."""
         following = self.next_row()
-        if following is not None:
-            return Contents(following, None, counted(following, "rows"))
-        pump = self._key.rpartition("/")[2]
-        find = f"SELECT next_row FROM {self._name} WHERE owner IS NULL AND next_row > 0 AND sink LIKE ?"  # noqa: S608
-        counts = [int(row[0]) for row in self._rows(find, f"{pump}.sink-%")]
-        if not counts:
-            return None
-        return Contents(counts[0] if len(counts) == 1 else None, None, counted(sum(counts), "rows"))
+        return None if following is None else Contents(following, None, counted(following, "rows"))
 
     def write(self, record: Record, before: str | None) -> bool:
         """Record a new owner, in place of the checkpoint ``before``; return False if another one was faster."""
-        at = self.former if record.adopted else None
         try:
             if before is not None:
                 moved = f"UPDATE {self._name} SET sink = ? WHERE sink = ? AND owner = ?"  # noqa: S608
@@ -120,10 +97,8 @@ class Book:
                     self._connection.rollback()
                     return False
             given = "(sink, next_row, owner, place, since, base)"
-            values = (self._key, at or record.base, record.identity, record.place[:_PLACE], record.since, record.base)
+            values = (self._key, record.base, record.identity, record.place[:_PLACE], record.since, record.base)
             self._change(f"INSERT INTO {self._name} {given} VALUES (?, ?, ?, ?, ?, ?)", *values)  # noqa: S608
-            if at is not None:
-                self._change(f"DELETE FROM {self._name} WHERE sink = ?", self._former)  # noqa: S608
             self._connection.commit()
         except Py4JJavaError:
             self._connection.rollback()
