@@ -15,8 +15,7 @@ from conformance.engines import compared
 from rowtime.frames import queries
 from rowtime.frames.kinds import arrow_of
 from rowtime.frames.local import LocalFrame
-from rowtime.frames.optimizers import SAFE, restrict
-from rowtime.frames.queries import Uncomputed
+from rowtime.frames.queries import SAFE, Uncomputed, restrict
 from rowtime.operators.rows.attempt import attempted
 from rowtime.operators.rows.collations import grouped
 

@@ -16,7 +16,7 @@ import rowtime as rt
 from rowtime.api.verification import verify
 from rowtime.cli.main import app
 from rowtime.core.errors import Failure
-from rowtime.runtime.compaction import optimize
+from rowtime.runtime.lake_targets import optimize
 from rowtime.runtime.sinks import iceberg_compaction
 from rowtime.runtime.sinks.iceberg_compaction import Replace
 from rowtime.runtime.sinks.iceberg_table import IcebergTable

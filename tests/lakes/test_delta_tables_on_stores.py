@@ -14,7 +14,7 @@ from rowtime.cli.main import app
 from rowtime.core.errors import Failure, Refused
 from rowtime.core.stores import place_of
 from rowtime.runtime import segment_writer
-from rowtime.runtime.compaction import optimize
+from rowtime.runtime.lake_targets import optimize
 from rowtime.runtime.sinks.delta_log import DeltaLog
 from rowtime.runtime.sinks.lake import Ready
 from rowtime.runtime.store_access import deltalake_settings

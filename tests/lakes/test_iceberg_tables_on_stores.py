@@ -13,8 +13,8 @@ import rowtime as rt
 from rowtime.core.errors import Failure, Refused
 from rowtime.core.stores import place_of
 from rowtime.runtime import segment_writer
-from rowtime.runtime.compaction import optimize
 from rowtime.runtime.iceberg_catalog import opened
+from rowtime.runtime.lake_targets import optimize
 from rowtime.runtime.sinks.iceberg_table import IcebergTable
 from rowtime.runtime.sinks.lake import Ready
 from tests.lakes.test_delta_tables_on_stores import Run

@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 import rowtime as rt
 from reliability.stores.proxy import LATE, LOSE, SLOW, THROTTLE, Faults, faulty
 from rowtime.core.errors import Failure
-from rowtime.runtime.compaction import optimize
+from rowtime.runtime.lake_targets import optimize
 from rowtime.runtime.sinks import delta_log
 from rowtime.runtime.sinks.iceberg_table import IcebergTable
 from tests.lakes import test_delta_tables_on_stores as delta

@@ -14,8 +14,8 @@ import rowtime as rt
 from reliability.crash.oracles import OtherSparks
 from rowtime.core.errors import Refused
 from rowtime.core.stores import place_of
-from rowtime.runtime.compaction import optimize
 from rowtime.runtime.iceberg_catalog import opened
+from rowtime.runtime.lake_targets import optimize
 from rowtime.runtime.store_access import deltalake_settings
 from tests.kafka.missing_jars import without_jars
 from tests.stores import conftest as stores

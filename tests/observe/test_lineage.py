@@ -18,8 +18,7 @@ from rowtime.client.home import Home
 from rowtime.core.columns import ROWTIME
 from rowtime.observe import lineage as lineages
 from rowtime.observe.column_lineage import ColumnLineage
-from rowtime.observe.datasets import Dataset, dataset_of
-from rowtime.observe.lineage import Lineage
+from rowtime.observe.lineage import Dataset, Lineage, dataset_of
 from rowtime.observe.observer import Run
 from rowtime.operators.sinks.sink import Sink
 from rowtime.plan.program import Program, compile_script

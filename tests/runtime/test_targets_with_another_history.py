@@ -15,7 +15,7 @@ from rowtime.client.log_items import Rows
 from rowtime.client.stream_log import scan
 from rowtime.core.counts import counted
 from rowtime.core.errors import RowtimeError
-from rowtime.runtime.sinks.directory_mark import mark_in
+from rowtime.runtime.sinks.directory import mark_in
 from rowtime.runtime.sinks.ownership import tag_of
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.journal import Journal

@@ -11,8 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rowtime.core.errors import Failure
-from rowtime.state.differences import applied, difference
-from rowtime.state.journal import BASES, KEPT_ENTRIES, Journal
+from rowtime.state.journal import BASES, KEPT_ENTRIES, Journal, applied, difference
 
 NAMES = st.sampled_from(["a", "b", "c", "set", "in", "gone", ""])
 LEAVES = st.none() | st.booleans() | st.integers(-2, 2) | st.text(max_size=2) | st.lists(st.integers(0, 2), max_size=2)

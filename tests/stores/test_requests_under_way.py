@@ -15,7 +15,7 @@ from rowtime.core.background import AT_ONCE
 from rowtime.core.errors import Failure
 from rowtime.core.stores import ObjectPlace, place_of
 from rowtime.runtime.sources.file_list import FileList, NumberedFile
-from rowtime.runtime.sources.ledger_book import LedgerBook
+from rowtime.runtime.sources.ledger import LedgerBook
 from rowtime.state.files import arrived, begin, begin_to_remove
 
 FILES = [NumberedFile(f"/in/{n}.parquet", n, 1) for n in range(4)]

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from rowtime.core.google_account import GoogleAccount, google_account
+from rowtime.core.store_settings import GoogleAccount, google_account
 from rowtime.core.stores import place_of
 from rowtime.runtime.google_access import google_settings
 from rowtime.runtime.jars import google_jars

@@ -17,8 +17,8 @@ from rowtime.core.time import to_datetime, to_micros
 from rowtime.plan.program import compile_script
 from rowtime.web import commands as web_commands
 from rowtime.web.kept_rows import Kept, Part
+from rowtime.web.rows import levels
 from rowtime.web.views.rows import PAGE, condition_of, page_of_rows, row_at
-from rowtime.web.views.traced import levels
 from tests.web.conftest import AT, address
 from tests.web.generated import SCRIPT
 

@@ -114,7 +114,7 @@ def test_a_name_that_is_copied_into_a_shell_stays_a_name() -> None:
 
 def test_the_bound_is_set_in_the_log(console: Console, home: Path) -> None:
     from rowtime.client.writer import open_writer
-    from rowtime.web.actions import carry_out
+    from rowtime.web.waiting import carry_out
 
     columns = [{"name": "device", "type": "STRING", "nullable": True}]
     Home(home).define("doors", {"columns": columns, "format": None, "options": {}})

@@ -14,32 +14,45 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
 
 from rowtime.audit.detailed import detailed
-from rowtime.audit.refused_rows import refused_of, refused_where
+from rowtime.audit.read_back import tables
 from rowtime.audit.replay import replay
 from rowtime.audit.taps import Taps, at_places, first_in_order
 from rowtime.audit.trace import Tracing, recorded_by_tick
 from rowtime.audit.trace_edges import with_edges
 from rowtime.audit.traced import MOST, Trace, Traced
-from rowtime.core.columns import ABOVE_ROW, ABOVE_TICK, ASKED_FROM, ASKED_UPTO, ROWTIME, STOP, TRACE_ROW, TRACE_TICK
+from rowtime.core.columns import (
+    ABOVE_ROW,
+    ABOVE_TICK,
+    ASKED_FROM,
+    ASKED_UPTO,
+    POSITION,
+    ROWTIME,
+    STOP,
+    TRACE_ROW,
+    TRACE_TICK,
+    WRITER,
+)
 from rowtime.core.errors import refuse
 from rowtime.core.stores import ObjectPlace, place_of
+from rowtime.core.time import BEGINNING, to_micros
 from rowtime.frames.queries import Uncomputed
-from rowtime.operators.contract import Operator, quoted
+from rowtime.operators.contract import Operator, quoted, walk
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.lifetimes import BEGINS
 from rowtime.plan.program import Program
 from rowtime.runtime.analysis import words_of
 from rowtime.runtime.plain_rows import plain_rows
 from rowtime.state.checkpoint import Checkpoint
+from rowtime.state.refused_files import tick_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from rowtime.api.pipeline import Pipeline
 
@@ -168,3 +181,44 @@ class Following:
             return None
         until = STOP if STOP in rows.columns else f"{BEGINS} + 1"
         return rows.selectExpr("*", f"{BEGINS} AS {ASKED_FROM}", f"{until} AS {ASKED_UPTO}")
+
+
+KIND = "refused"
+
+
+def refused_of(place: Checkpoint, program: Program, stream: str, chosen: pa.Table) -> Iterator[Traced]:
+    """Yield where rows of a stream were refused by the gates above it; ``chosen`` has their writers and positions."""
+    places = {*zip(chosen[WRITER].to_pylist(), chosen[POSITION].to_pylist(), strict=True)}
+    for gate, tick, rows in _files(place, program, stream):
+        named = zip(rows["writer"].to_pylist(), rows["position"].to_pylist(), strict=True)
+        met = pa.array([one in places for one in named], pa.bool_())
+        yield from (_traced(gate, tick, row) for row in rows.filter(met).to_pylist())
+
+
+def refused_where(
+    spark: SparkSession, place: Checkpoint, program: Program, stream: str, where: str
+) -> Iterator[Traced]:
+    """Yield rows that the stream's own gate refused, which match a condition over its columns and ``rowtime``."""
+    for gate, tick, rows in _files(place, program, stream):
+        if gate == stream:
+            named = spark.createDataFrame(rows).selectExpr("*", "refused_time AS rowtime")
+            yield from (_traced(gate, tick, row) for row in collected(named.where(where).drop("rowtime")).to_pylist())
+
+
+def _files(place: Checkpoint, program: Program, stream: str) -> Iterator[tuple[str, int, pa.Table]]:
+    """Yield the gates above a stream with the rows that they have refused, file by file, and the tick of each."""
+    last = place.journal.last() or {"totals": ()}
+    for gate in last["totals"]:
+        nodes = [node for node in program.operators if node.name == gate or node.name.startswith(f"{gate}.")]
+        if any(below.name == stream for node in nodes for below in walk(node)):
+            for file in place.rejected(gate, last["tick"]):
+                yield gate, tick_of(file), tables([file])
+
+
+def _traced(gate: str, tick: int, row: dict[str, Any]) -> Traced:
+    at = row.get("refused_time") or row.get("refused_by")
+    columns = {name: value for name, value in row.items() if not name.startswith("__")}
+    judgement: dict[str, Any] = {name: columns.pop(name, None) for name in ("reason", "refused_by", "raw_record")}
+    judgement = {name: value for name, value in judgement.items() if value is not None}
+    rest = {name: value for name, value in columns.items() if name not in ("refused_time", "writer", "position")}
+    return Traced(gate, tick, KIND, BEGINNING if at is None else to_micros(at), columns={**judgement, **rest})

@@ -17,15 +17,15 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import LongType, StructField, StructType
 
-from rowtime.audit.fire_times import FireTimes
 from rowtime.audit.traced import MOST
 from rowtime.core.clock import least
 from rowtime.core.columns import ASKED_FROM, ASKED_UPTO, TRACE_ROW, TRACE_TICK
-from rowtime.core.time import BEGINNING
+from rowtime.core.time import BEGINNING, shift
 from rowtime.frames.as_dataframe import FEW
 from rowtime.frames.kinds import holds, type_text
 from rowtime.frames.local import LocalFrame, is_local, joined
 from rowtime.frames.tables import put_together, with_chunks
+from rowtime.kernels.timeline import LAST, Timeline
 from rowtime.operators.contract import Delta, Operator, quoted
 from rowtime.operators.rows.collected import collected
 from rowtime.state.checkpoint import folder_of
@@ -191,3 +191,35 @@ def first_in_order(rows: DataFrame, terms: Sequence[str], most: int = 1) -> Data
     """Return the first rows in an order."""
     ordered = rows.in_order(terms) if is_local(rows) else None
     return rows.orderBy(*terms).limit(most) if ordered is None else ordered.limit(most)
+
+
+class FireTimes:
+    """The bounds of each event time, by the tick and the position of the items that caused them.
+
+    A row contributed to a fire if it came up to the item that caused the bound of the fire, and was not behind the
+    discard age when it came (semantics 8.3).
+    """
+
+    def __init__(self) -> None:
+        self._lines: dict[str, list[tuple[int, Timeline]]] = defaultdict(list)
+
+    def add(self, event: str, tick: int, line: Timeline) -> None:
+        """Record what the bound of an event time did in a tick."""
+        self._lines[event].append((tick, line))
+
+    def cut(self, event: str, fire: int) -> tuple[int, int]:
+        """Return tick and position of the item that first caused a bound of ``fire`` (µs) or more."""
+        for tick, line in self._lines[event]:
+            at = int(np.searchsorted(line.values, fire))
+            if at < len(line.values):
+                return tick, int(line.positions[at])
+        return self._lines[event][-1][0] if self._lines[event] else 0, LAST
+
+    def refused(self, event: str, age: int, places: Sequence[tuple[int, int]], times: Sequence[int]) -> list[bool]:
+        """Return whether rows at some places (tick, position) with these event times (µs) were too late for panes."""
+        lines = dict(self._lines[event])
+        verdicts = []
+        for (tick, position), time in zip(places, times, strict=True):
+            bound = int(lines[tick].at(np.array([position]))[0]) if tick in lines else BEGINNING
+            verdicts.append(time < shift(bound, -age))
+        return verdicts

@@ -64,7 +64,7 @@ def optimize(
     as_json: AsJson = False,
 ) -> None:
     """Merge the small files of lake tables into large ones. Pipelines may write meanwhile."""
-    from rowtime.runtime.compaction import optimize as compacted  # noqa: PLC0415 - pyarrow takes its time
+    from rowtime.runtime.lake_targets import optimize as compacted  # noqa: PLC0415 - pyarrow takes its time
 
     tables = compacted(checkpoint, pump, home=home, variables=variables(settings))
     if as_json:

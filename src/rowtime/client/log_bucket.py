@@ -29,7 +29,7 @@ from rowtime.client.file_names import escape, unescape
 from rowtime.client.log_contract import Item, Listing, damaged, lost, overtaken
 from rowtime.client.log_folder import SHARD_FILES, WRITER
 from rowtime.client.log_items import Bound, Entry, Leave, Rows, file_name, link_of, parse_entry
-from rowtime.client.log_packs import SMALL, Packs
+from rowtime.client.log_objects import SMALL, Packs
 from rowtime.core.errors import Failure
 from rowtime.core.stores import ObjectPlace
 from rowtime.core.time import BEGINNING, SECOND

@@ -7,6 +7,7 @@ message, not in the text of `StoreSettings`, and not in anything that is stored.
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import re
 import tomllib
@@ -16,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from rowtime.core.errors import Refused, refuse
-from rowtime.core.google_account import google_account
 from rowtime.core.secrets import VARIABLE
 
 CONFIG: Final = "ROWTIME_CONFIG"
@@ -156,3 +156,41 @@ def _unknown(where: str, name: str, names: list[str]) -> Refused:
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
     hint = f"Did you mean {near[0]}?" if near else f"The settings are {', '.join(names)}."
     return refuse("R588", f"{where}: {name} is not a setting", hint)
+
+
+_FILES: Final = ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH")
+_KEY: Final = "GOOGLE_SERVICE_ACCOUNT_KEY"
+
+
+@dataclass(frozen=True)
+class GoogleAccount:
+    """The service account of Google's cloud that the environment names; clients of the store read its key themselves.
+
+    Two entries of the key, which one from Google does not have, name another server: ``gcs_base_url``, and
+    ``disable_oauth`` if it does not check credentials. ``path``: the key file. ``url``: the server, empty for Google's
+    own. ``identifies``: it checks credentials.
+    """
+
+    path: str = ""
+    url: str = ""
+    identifies: bool = True
+
+    @property
+    def by_http(self) -> bool:
+        """Return True if requests use plain HTTP, as for a local server."""
+        return self.url.startswith("http:")
+
+
+def google_account() -> GoogleAccount:
+    """Return the environment's account; the client reports a file that cannot be read."""
+    path = next((os.environ[name] for name in _FILES if os.environ.get(name)), "")
+    settings = _key_file(path)
+    return GoogleAccount(path, str(settings.get("gcs_base_url") or ""), not settings.get("disable_oauth"))
+
+
+def _key_file(path: str) -> dict[str, Any]:
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8") if path else os.environ.get(_KEY) or "{}")
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from rowtime.core.google_account import google_account
+from rowtime.core.store_settings import google_account
 
 CONNECTOR: Final = "com.google.cloud.bigdataoss:gcs-connector:4.0.3:shaded"
 OF_CONNECTOR: Final = {

@@ -7,13 +7,13 @@ says what is not possible, and where. ``nodes`` lists what the trees hold beyond
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, ClassVar
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.parsers.spark import SparkParser
 
 from rowtime.sql import nodes
-from rowtime.sql.chains import balanced
 from rowtime.sql.interval_parser import IntervalParser
 from rowtime.sql.intervals import duration_of, months_of, singular
 from rowtime.sql.join_parser import JoinParser
@@ -335,3 +335,21 @@ def _positive(step: exp.Expr) -> bool:
         length = duration_of(step) if months_of(step) is None else months_of(step)
         return length is None or length > 0
     return (number_of(step) or 0) > 0
+
+
+_CHAINED = 32  # terms that stay a chain
+
+
+def balanced(node: exp.Expr | None) -> exp.Expr | None:
+    """Turn a long chain of AND or OR into a shallow tree, so that a thousand conditions are not a thousand levels."""
+    if not isinstance(node, (exp.And, exp.Or)):
+        return node
+    kind, terms, left = type(node), [], node
+    while type(left) is kind:
+        terms.append(left.expression)
+        left = left.this
+    terms = [left, *reversed(terms)]
+    while len(terms) > _CHAINED:
+        pairs = zip(terms[::2], terms[1::2], strict=False)
+        terms = [*(kind(this=one, expression=other) for one, other in pairs), *terms[len(terms) // 2 * 2 :]]
+    return node if left is terms[0] else reduce(lambda one, other: kind(this=one, expression=other), terms)

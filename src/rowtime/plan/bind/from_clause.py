@@ -1,21 +1,24 @@
-"""Binds FROM: the inputs of a SELECT, as one operator under one name."""
+"""Binds FROM: the inputs of a SELECT, as one operator under one name; also a SELECT from a static table in a join."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
-from rowtime.core.errors import refuse
-from rowtime.operators.contract import Operator
+from rowtime.core.errors import Refused, refuse
+from rowtime.expr.many_rows import has_aggregates, is_aggregate
+from rowtime.operators.contract import Column, Operator
+from rowtime.operators.panes.current_bound import CurrentBound
 from rowtime.operators.rows.lifetimes import is_lifetimes
+from rowtime.operators.rows.select import Item
 from rowtime.operators.streams.table import is_table
+from rowtime.operators.streams.table_select import TableSelect
 from rowtime.plan.bind.as_of import refuse_as_of
 from rowtime.plan.bind.buffers import BUFFERS, buffered
 from rowtime.plan.bind.correlation import is_subquery
-from rowtime.plan.bind.current_bound import with_bound
-from rowtime.plan.bind.event_time import over_fires
+from rowtime.plan.bind.event_time import declared_by, lost_at, over_fires
 from rowtime.plan.bind.functions import bind_call, called, input_of
 from rowtime.plan.bind.join_range import window_of
 from rowtime.plan.bind.joins import Joins
@@ -24,11 +27,11 @@ from rowtime.plan.bind.lifetime_joins import LifetimeJoins, is_inner, starts_of
 from rowtime.plan.bind.match_clause import MatchClause, ordered_input, refuse_events
 from rowtime.plan.bind.panes import has_panes
 from rowtime.plan.bind.periods import Periods, split_off
-from rowtime.plan.bind.scope import From
-from rowtime.plan.bind.sources import Binder, BoundQuery, full_name
-from rowtime.plan.bind.table_select import TableSelectBinder
-from rowtime.plan.bind.tables import Tables
+from rowtime.plan.bind.scope import From, Scope, is_current_bound, type_of
+from rowtime.plan.bind.sources import Binder, BoundQuery, Sources, full_name
+from rowtime.plan.bind.tables import Tables, check_unchanging
 from rowtime.plan.bind.window_tables import WINDOW_TABLES, WindowTable
+from rowtime.plan.bind.windows import refuse_outside
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.nodes import MatchRecognize
 from rowtime.sql.places import place_of, refuse_at
@@ -180,3 +183,89 @@ class FromClause:
         new = [identifier.name for identifier in alias.args["columns"]]
         bound = self.sources.renamed(BoundQuery(node, lineage), f"{self.name}.renamed", new, place_of(self.text, alias))
         return From.one(bound.node, name, bound.lineage)
+
+
+def with_bound(fresh: Callable[[str], str], query: exp.Select, text: str, source: From, name: str) -> From:
+    """Return the query's input, with the bound if it is used. Raises ``Refused`` (R170) if there is none."""
+    calls = [call for call in query.find_all(exp.Anonymous) if is_current_bound(call)]
+    calls = [call for call in calls if call.find_ancestor(exp.Query) is query]
+    if not calls:
+        return source
+    if calls[0].expressions:
+        raise refuse_at(text, calls[0], "R170", "CURRENT_BOUND takes no argument", "Write CURRENT_BOUND().")
+    source = replace(source, node=over_fires(fresh, source.node))
+    event = declared_by(source.node)
+    if event is None:
+        why = lost_at(source.node)
+        what = "CURRENT_BOUND() is the bound of an event time, and these rows have no event time"
+        hint = (
+            "Read a view that declares one: CREATE VIEW v EVENT TIME (t, LAG INTERVAL '10' SECOND) AS SELECT …. "
+            "The bound of a stream before a row is the ROWTIME of the row."
+        )
+        raise refuse("R170", f"{what}; {why}" if why else what, hint, place_of(text, calls[0]))
+    return replace(source, node=CurrentBound(fresh(f"{name}.current_bound"), source.node, event))
+
+
+class TableSelectBinder:
+    """The query ``item`` over one static table, as the input of a join; its columns have names of their own."""
+
+    def __init__(self, text: str, sources: Sources, name: str, item: exp.Subquery) -> None:
+        self.text, self.sources = text, sources
+        self.name, self.item, self.query = f"{name}.{item.alias}", item, item.this
+        source = self.query.args["from_"].this
+        table = Tables(text, sources).static(source)
+        assert table is not None
+        check_unchanging(text, table, source)
+        rows = From.one(table, source.alias_or_name, {})
+        inputs = tuple(replace(source_of, rowtime="") for source_of in rows.inputs)
+        self.scope = Scope(text, replace(rows, inputs=inputs))
+
+    def bind(self) -> From:
+        """Return the operator under the name of the sub-query. Raises ``Refused``."""
+        query, scope = self.query, self.scope
+        where: exp.Expr | None = query.args["where"].this if query.args.get("where") else None
+        condition = None if where is None else self._bound(where)
+        if where is not None and condition is not None and has_aggregates(condition):
+            scope.refuse("R116", "WHERE cannot contain an aggregate", where, "Use HAVING.")
+        values = [self._item(entry) for entry in query.expressions]
+        group = query.args.get("group")
+        keys = [self._bound(key) for key in (group.expressions if group else ())]
+        having = self._bound(query.args["having"].this) if query.args.get("having") else None
+        shown = [item.expression for item in values] + ([having] if having is not None else [])
+        grouped = bool(keys) or having is not None or any(map(has_aggregates, shown))
+        if grouped:
+            self._check_grouped([*query.expressions, *([query.args["having"].this] if having else [])], shown, keys)
+        elif query.args.get("distinct"):
+            keys, grouped = [item.expression for item in values], True
+        if scope.promises:
+            scope.refuse("R102", "MONOTONIC is about streams, and this is a table", self.item, "Leave it out.")
+        if scope.problems:
+            raise Refused(*scope.problems)
+        once = self.item.meta.get("once")
+        name = self.sources.fresh(self.name)
+        node = TableSelect(name, scope.input, tuple(values), condition, tuple(keys), having, grouped, once)
+        source = From.one(node, self.item.alias, {})
+        return replace(source, inputs=tuple(replace(part, rowtime="", hidden=True) for part in source.inputs))
+
+    def _bound(self, node: exp.Expr) -> exp.Expr:
+        refuse_outside(self.scope, node)
+        return self.scope.bind(node)
+
+    def _item(self, entry: exp.Expr) -> Item:
+        bound = self._bound(entry.unalias())
+        return Item(Column(entry.alias, type_of(self.scope.columns, bound)), bound)
+
+    def _check_grouped(self, given: Sequence[exp.Expr], bound: Sequence[exp.Expr], keys: Sequence[exp.Expr]) -> None:
+        for node, value in zip(given, bound, strict=True):
+            if (column := _loose(value, keys)) is not None:
+                what = f"{self.scope.shown(column)} is neither grouped nor aggregated"
+                self.scope.refuse("R106", what, node, "Write MAX of it, or add it to GROUP BY.")
+
+
+def _loose(value: exp.Expr, keys: Sequence[exp.Expr]) -> exp.Expr | None:
+    """Return a column that is neither in an aggregate nor a key."""
+    if value in keys or is_aggregate(value):
+        return None
+    if isinstance(value, exp.Column):
+        return value
+    return next((loose for part in value.iter_expressions() if (loose := _loose(part, keys)) is not None), None)
