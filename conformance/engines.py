@@ -30,8 +30,7 @@ from conformance.engine_expressions import drawn, drawn_aggregates, drawn_window
 from rowtime.frames import translated
 from rowtime.frames.kinds import spark_type, type_text
 from rowtime.frames.local import LocalFrame
-from rowtime.frames.optimizers import restrict
-from rowtime.frames.queries import SETTINGS, Uncomputed
+from rowtime.frames.queries import SETTINGS, Uncomputed, restrict
 from rowtime.frames.tables import with_chunks
 from rowtime.frames.values import Value
 from rowtime.frames.words import Untranslated

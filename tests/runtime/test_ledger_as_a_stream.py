@@ -15,7 +15,7 @@ import rowtime as rt
 from rowtime.api.verification import verify
 from rowtime.core.errors import Failure, Refused
 from rowtime.core.stores import place_of
-from rowtime.runtime.sources import ledger_book
+from rowtime.runtime.sources import ledger
 from tests.deaths import Died, dying
 
 if TYPE_CHECKING:
@@ -197,22 +197,22 @@ def test_a_ledger_that_is_read_later_begins_with_the_ticks_that_the_journal_has_
 def test_the_content_of_a_book_is_checked_and_its_files_have_a_bounded_length(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    monkeypatch.setattr(ledger_book, "LINES", 3)
+    monkeypatch.setattr(ledger, "LINES", 3)
     folder = place_of(f"memory://{tmp_path.name}/book" if where == "store" else tmp_path)
     lines, at = [f"{n}".encode() for n in range(8)], (0, 0)
     for first, end in ((0, 2), (2, 7), (7, 8)):
-        ledger_book.LedgerBook(folder).add(*at, [b"of a tick that did not commit"])
-        book = ledger_book.LedgerBook(folder)
+        ledger.LedgerBook(folder).add(*at, [b"of a tick that did not commit"])
+        book = ledger.LedgerBook(folder)
         at = book.add(*at, lines[first:end])
     assert [*book.read(*at)] == lines
-    assert [*ledger_book.LedgerBook(folder).read(*at)] == lines
+    assert [*ledger.LedgerBook(folder).read(*at)] == lines
     assert len([*folder.iterdir()]) == 3
     (folder / "ledger-000001.jsonl").write_text("3\n4\n6\n")
     with pytest.raises(Failure, match=r"R406 .*the book of a ledger"):
         _ = [*book.read(*at)]
     (folder / "ledger-000002.jsonl").unlink()
     with pytest.raises(Failure, match=r"R406 .*has 0 of the 2 lines"):
-        ledger_book.LedgerBook(folder).add(*at, [b"9"])
+        ledger.LedgerBook(folder).add(*at, [b"9"])
 
 
 def test_a_stream_of_the_user_may_have_the_name_and_nobody_writes_to_the_ledger(tmp_path: Path) -> None:

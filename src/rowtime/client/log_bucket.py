@@ -2,7 +2,7 @@
 
     <log>/<writer>/<position>               an item (`log_objects`): rows, a bound, a leave
     <log>/.index/<writer>/<position>        the labels of the items before this position, since the previous index
-    <log>/.packs/<writer>/<position>        the small ones of these items (`log_packs`)
+    <log>/.packs/<writer>/<position>        the small ones of these items (`log_objects.Packs`)
 
 The writer of an item at position p creates the object p if there is none, so of two processes with one name one loses.
 No locks are needed, and objects never change. An index saves readers the requests for single labels, and a pack those

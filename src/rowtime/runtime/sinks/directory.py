@@ -6,7 +6,7 @@ a start after a crash finishes the renames of the last commit.
 
     _rowtime/<pump>/.owner          the checkpoint that the pump belongs to (`ownership`)
     _rowtime/<pump>/.lock           held by the process that writes
-    _rowtime/<pump>/published-…     what the pump has published (`directory_mark`)
+    _rowtime/<pump>/published-…     what the pump has published (`Mark`)
     _rowtime/<pump>/<checkpoint>/   what is staged; nobody else looks there
 
 The files of a pump have its tag in their names: several pumps may write to one directory. Those of a stream PARTITIONED
