@@ -35,6 +35,7 @@ from reliability.broker import Broker, find_connector
 BEGIN: Final = 1_704_067_200  # 2024-01-01, seconds
 FILES, PARTITIONS, KEYS, MINUTES, TOLERANCE = 16, 16, 100, 60, 60
 TICKS: Final = 2
+CSV: Final = {"header": "true", "escape": '"'}  # as Spark needs it to read quotes that are doubled inside of fields
 SCHEMA: Final = "k STRING, v INT, note STRING, ev TIMESTAMP"
 QUERY: Final = """
 CREATE STREAM o (m TIMESTAMP, k STRING, c BIGINT, s BIGINT) USING parquet OPTIONS (path '{out}', ordered 'false');
@@ -191,13 +192,14 @@ def main() -> None:
 
 def measure_files(spark: SparkSession, folder: Path, kind: str, asked_for: argparse.Namespace) -> None:
     fill(folder, kind, asked_for.rows)
-    header = ", header 'true'" if kind == "csv" else ""
-    source = f"USING {kind} OPTIONS (path '{folder}'{header})"
+    given = CSV if kind == "csv" else {}
+    options = ", ".join(f"{name} '{value}'" for name, value in {"path": folder, **given}.items())
+    source = f"USING {kind} OPTIONS ({options})"
     limits = rt.Limits(files=FILES // TICKS)
 
     def theirs(session: SparkSession) -> DataFrame:
         reader = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", FILES // TICKS)
-        return (reader.option("header", "true") if kind == "csv" else reader).format(kind).load(str(folder))
+        return reader.options(**given).format(kind).load(str(folder))
 
     forms: dict[str, Callable[[Path], Run]] = {
         "driver": lambda place: ours(spark, source, place, "driver", limits, key=asked_for.key, end=True),

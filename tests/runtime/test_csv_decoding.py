@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rowtime.runtime.sources import csv_decoding
 from rowtime.runtime.sources.csv_decoding import PlainCsv
 from tests.runtime.decoded_files import both_ways, rows_of, shown, source_of, utc
 
@@ -94,3 +95,55 @@ def test_columns_with_a_header_and_other_separators_are_the_same_both_ways(
     texts = [text.replace(",", separator) for text in texts]
     texts += [text.replace("\n", "\r\n") for text in texts]
     assert both_ways(spark, tmp_path, texts, columns, {"header": "true", "sep": separator}) >= 1
+
+
+QUOTED: Final[dict[str, str]] = {"n": "INT", "s": "STRING", "d": "DOUBLE", "t": "STRING", "ev": "TIMESTAMP"}
+ESCAPES: Final[list[dict[str, str]]] = [
+    {},
+    {"escape": '"'},
+    {"multiLine": "true"},
+    {"escape": '"', "multiLine": "true", "encoding": "UTF-8"},
+    {"quote": '"', "escape": "\\", "header": "true"},
+    {"escape": '"', "header": "true", "multiLine": "true"},
+]
+ODD_QUOTES: Final = (
+    '"a"b', 'a"b', '"a" ', ' "a"', '"a"b"', '"', '""a', 'a""', '"""', '""""', '"a""b"', '"a"""', '"""a"', '""","',
+    '",""', '"a,"",""b"', '"a\\"b"', '"a\\"', "a\\b", '"a\\b"', '"a\nb"', '"a""\nb"', '"a"\nb"', '"a\r\nb"',
+    '"a\rb"', '" a"', '"a "',
+    '"\n"', '"\n\n"', '"""a"" b"', '"a ""b"" c"', '"a, ""b"" 1"', '""""""', '"a\tb"', '"0x1"',
+)  # fmt: skip
+
+
+def field(chance: random.Random, *, doubled: bool, lines: bool) -> str:
+    """A text in quotes, as writers of CSV quote it."""
+    pieces = ["a", "b c", ",", "é", "'", "a, b", *(['""'] * 2 if doubled else []), *(["\n", "\n\n"] if lines else [])]
+    return '"' + "".join(chance.choices(pieces, k=chance.randrange(4))) + '"'
+
+
+@pytest.mark.parametrize("options", ESCAPES, ids=str)
+def test_fields_in_quotes_are_the_same_both_ways(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_decoding, "LOOK", 64)  # quotes are open where a piece ends
+    chance, texts = random.Random(str(options)), list[str]()
+    doubled, lines = options.get("escape") == '"', "multiLine" in options
+    for number in range(2 * len(ODD_QUOTES)):
+        rows = [["n", '"s"', "d", "t", "ev"]] if "header" in options else []
+        many = chance.randrange(1, 8)
+        for nth in range(many):
+            texts_of_row = [field(chance, doubled=doubled, lines=lines) for _ in range(2)]
+            if number % 2 == 0 and nth == many // 2:
+                texts_of_row[chance.randrange(2)] = ODD_QUOTES[number // 2]
+            quotes = chance.choice(("", '"'))
+            numbers = [f"{quotes}{nth}{quotes}", chance.choice(("0.5", '"1.5"', "", '""'))]
+            if number % 9 == 1 and nth == many // 2:
+                numbers[number // 9 % 2] = ('" 7"', '"7 "', '"0x1"', '"+7"')[number // 9 % 4]
+            at = f"{quotes}2024-01-01 10:00:{nth:02}{quotes}"
+            rows.append([numbers[0], texts_of_row[0], numbers[1], texts_of_row[1], at])
+        texts.append("".join(",".join(row) + "\n" for row in rows).removesuffix("\n" * chance.randrange(2)))
+    assert both_ways(spark, tmp_path, texts, QUOTED, options) >= 30
+
+
+def test_options_that_change_what_quotes_mean_are_left_to_spark() -> None:
+    for options in ({"quote": "'"}, {"escape": "'"}, {"multiLine": "yes"}, {"encoding": "UTF-16"}, {"comment": "#"}):
+        assert PlainCsv.of(COLUMNS, options) is None
