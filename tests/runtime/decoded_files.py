@@ -22,12 +22,13 @@ def both_ways(
     columns: Mapping[str, str],
     options: Mapping[str, str],
     kind: str = "csv",
+    zipped: str = "",
 ) -> int:
-    """Assert that the rows are equal; return how many files Arrow has decoded."""
+    """Assert that the rows are equal; return how many files Arrow has decoded. ``zipped``: what names end with."""
     place = folder / "in"
     place.mkdir()
     for number, text in enumerate(texts):
-        (place / f"{number:04}.{kind}").write_bytes(text.encode() if isinstance(text, str) else text)
+        (place / f"{number:04}.{kind}{zipped}").write_bytes(text.encode() if isinstance(text, str) else text)
     session = utc(spark)
     slow = rows_of(source_of(place, columns, options, kind, plain=False), session, columns)
     source = source_of(place, columns, options, kind)

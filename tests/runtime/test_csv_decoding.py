@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 from typing import TYPE_CHECKING, Final
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rowtime.runtime.sources import csv_decoding
+from rowtime.runtime.sources import csv_decoding, plain_files
 from rowtime.runtime.sources.csv_decoding import PlainCsv
 from tests.runtime.decoded_files import both_ways, rows_of, shown, source_of, utc
 
@@ -147,3 +148,26 @@ def test_fields_in_quotes_are_the_same_both_ways(
 def test_options_that_change_what_quotes_mean_are_left_to_spark() -> None:
     for options in ({"quote": "'"}, {"escape": "'"}, {"multiLine": "yes"}, {"encoding": "UTF-16"}, {"comment": "#"}):
         assert PlainCsv.of(COLUMNS, options) is None
+
+
+def test_compressed_files_are_the_same_both_ways(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [f'{n},"a, {n}"\n'.encode() for n in range(1000)]
+    whole = gzip.compress(b"".join(rows))
+    members = gzip.compress(b"".join(rows[:7])) + gzip.compress(b"") + gzip.compress(b"".join(rows[7:]))
+    texts = [whole, members, gzip.compress(b""), gzip.compress(b'1,"x""y"\n')]
+    assert both_ways(spark, tmp_path, texts, {"n": "INT", "s": "STRING"}, {}, zipped=".gz") == 2
+
+
+def test_compressed_files_that_are_damaged_or_too_large_are_left_to_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = PlainCsv.of({"n": "INT"}, {})
+    assert plain is not None
+    whole = gzip.compress(b"1234567\n" * 1000)
+    for name, content in {"cut": whole[:-9], "cut at the sum": whole[:-4], "changed": whole[:-8] + bytes(8)}.items():
+        (tmp_path / f"{name}.csv.gz").write_bytes(content)
+        assert plain.decode(str(tmp_path / f"{name}.csv.gz"), tmp_path / "copy.parquet") is None, name
+    (tmp_path / "whole.csv.gz").write_bytes(whole)
+    for most, rows in ((8000, 1000), (7999, None)):
+        monkeypatch.setattr(plain_files, "MOST", most)
+        assert plain.decode(str(tmp_path / "whole.csv.gz"), tmp_path / "copy.parquet") == rows

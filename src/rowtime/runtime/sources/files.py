@@ -344,10 +344,11 @@ class FilesSource(Source):
         """Return an upper limit for the number of rows: a row of text has a line, unless it is compressed."""
         if self.kind == "parquet":
             return _rows_in([file.path for file in files])
-        if any(file.path.lower().endswith(COMPRESSED) for file in files):
+        copied = [self.copied.rows(file.path) for file in files]
+        unread = [file for file, n in zip(files, copied, strict=True) if n is None]
+        if any(file.path.lower().endswith(COMPRESSED) for file in unread):
             return None
-        counts = (self.copied.rows(file.path) for file in files)
-        return sum(self._lines(file) if n is None else n for n, file in zip(counts, files, strict=True))
+        return sum(map(self._lines, unread)) + sum(n or 0 for n in copied)
 
     def _lines(self, file: NumberedFile) -> int:
         """Return an upper limit for the lines of a file: they have at least two bytes."""

@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 BLOCK: Final = 1 << 22  # bytes decoded at once, so that memory does not grow with the file
 LOOK: Final = 1 << 18  # bytes examined at once, so that intermediate results stay in the cache
 END: Final = ord("\n")
+MOST: Final = 1 << 30  # bytes of an uncompressed file in memory
+_ZIPPED: Final = ".gz"
 
 KINDS: Final[Mapping[str, pa.DataType]] = {
     "BIGINT": pa.int64(), "LONG": pa.int64(), "INT": pa.int32(), "INTEGER": pa.int32(),
@@ -45,20 +47,27 @@ def copied(
     """Write the rows that ``batches`` decodes from a file's bytes to ``target``, with their schema.
 
     Return their number; ``None`` if the file is not plain: ``batches`` gives none, or raises an error of Arrow.
-    ``endings``: of the names of files that are not compressed.
+    ``endings``: of the names of files that are not compressed, or to which ``.gz`` is added.
     """
-    if Path(path).suffix.lower() not in endings:
+    if Path(path.removesuffix(_ZIPPED)).suffix.lower() not in endings:
         return None
-    target.parent.mkdir(parents=True, exist_ok=True)
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         with pa.memory_map(path) as file:
-            decoded = batches(np.frombuffer(file.read_buffer(), np.uint8))
+            content = _unzipped(file) if path.endswith(_ZIPPED) else file.read_buffer()
+            decoded = batches(np.frombuffer(content, np.uint8)) if content is not None else None
             rows = None if decoded is None else _written(*decoded, target)
     except (pa.ArrowInvalid, OSError, UnicodeDecodeError):
         rows = None
     if rows is None:
         target.unlink(missing_ok=True)
     return rows
+
+
+def _unzipped(file: pa.NativeFile) -> bytes | None:
+    with pa.CompressedInputStream(file, "gzip") as stream:
+        content: bytes = stream.read(MOST + 1)
+    return content if len(content) <= MOST else None
 
 
 def _written(schema: pa.Schema, batches: Iterable[pa.RecordBatch], target: Path) -> int:
