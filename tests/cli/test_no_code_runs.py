@@ -198,7 +198,7 @@ def test_showing_a_checkpoint_runs_none_of_its_code(
 
 
 def test_a_trace_in_the_console_imports_only_if_the_console_may(checkpoint: Path, ran: Ran) -> None:
-    from rowtime.web.traces import Traces, Wanted
+    from rowtime.web.rows import Traces, Wanted
 
     watched = Watched(Home(checkpoint.parents[1]), [str(checkpoint)])
     result = Traces(watched)._run(watched.pipelines[0], Wanted(watched.pipelines[0].key, "p.into_o", 0))

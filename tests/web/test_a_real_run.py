@@ -18,7 +18,7 @@ import pytest
 
 import rowtime as rt
 from rowtime.client.home import Home
-from rowtime.web.traces import Traces, Wanted
+from rowtime.web.rows import Traces, Wanted
 from rowtime.web.watched import Watched
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ The entry of a tick has its cost under ``cost``::
 Times are µs UTC, durations milliseconds. An entry cannot have the time of its own writing, nor of the delivery after
 it. So ``ended`` is the time before the entry is written, and ``before`` has what the previous tick took after its own
 entry; it is missing if another process, or another try, ran that tick. Nothing is computed from costs: replays,
-``verify`` and the next tick do not read them. Entries of older versions, and of upgrades, have none.
+``verify`` and the next tick do not read them. Entries of upgrades have none.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ class Moment:
     """Describes a pipeline after a tick. Instants are µs UTC; counts are those since the checkpoint began.
 
     ``bounds``: the least clock of each operator. ``totals``: the ledger, by gate. ``held`` and ``sizes``: rows and
-    bytes of state, by operator; entries of older versions know no bytes. ``written``: rows, by sink. ``stored``: the
-    entry's record of its tick's cost, in the form for `state.costs`.
+    bytes of state, by operator. ``written``: rows, by sink. ``stored``: the entry's record of its tick's cost, in the
+    form for `state.costs`.
     """
 
     tick: int

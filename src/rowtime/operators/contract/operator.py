@@ -63,6 +63,8 @@ class Operator(ABC):
 
     is_gate: ClassVar[bool] = False
     """True if the purpose of the operator is to refuse rows."""
+    passes_all: ClassVar[bool] = False
+    """True if each row that comes in, or that it accepts as a gate, is emitted once."""
     computes: ClassVar[bool] = False
     """True if a query may end with it and its rows are refused if they cannot be computed."""
     fuses: ClassVar[bool] = False
@@ -78,6 +80,8 @@ class Operator(ABC):
     """True if the bound that it promises holds its rows back; otherwise those of its inputs do."""
     keeps_places: ClassVar[bool] = False
     """True if its rows have the order and the places of its input's, so that a merge below it can provide them."""
+    keeps_fires: ClassVar[bool] = False
+    """True if each of its rows is one of its first input, and so has the columns of a pane's fire if that has."""
     begins_anywhere: ClassVar[bool] = False
     """True if an upgraded plan may have it as new: its results are those of the rows from then on."""
 
@@ -176,8 +180,8 @@ class Operator(ABC):
 
     @classmethod
     def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - the operator's
-        """Return True if each row that comes in, or that it accepts as a gate, is emitted once; by its ``fields``."""
-        return False
+        """Return `passes_all`, if that does not depend on its stored ``fields``."""
+        return cls.passes_all
 
     @classmethod
     def drops_rows(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - the operator's
@@ -249,8 +253,8 @@ class Operator(ABC):
         return self.emits().event
 
     def fires(self) -> FireColumns | None:
-        """Return the columns of pane fires, if each row is one; by default the input's if it keeps their places."""
-        return self.inputs[0].fires() if self.keeps_places and len(self.inputs) == 1 else None
+        """Return the columns of pane fires, if each row is one; by default the input's if it keeps these or places."""
+        return self.inputs[0].fires() if self.keeps_fires or (self.keeps_places and len(self.inputs) == 1) else None
 
     @classmethod
     def is_settable(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - the operator's

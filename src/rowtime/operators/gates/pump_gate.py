@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sqlglot import exp
 
@@ -58,11 +58,7 @@ class PumpGate(Unary):
     at_edge: ClassVar[bool] = True
     begins_anywhere: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
-
-    @classmethod
-    def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
-        """Return True for rows that fit."""
-        return True
+    passes_all: ClassVar[bool] = True
 
     def link(self, n: int) -> Link:
         """Return the row itself, unchanged."""

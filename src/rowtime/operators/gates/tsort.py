@@ -92,6 +92,7 @@ class TSort(Unary):
     promotes: ClassVar[bool] = True
     has_own_time: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
+    passes_all: ClassVar[bool] = True
     keeps_rows_alone: ClassVar[bool] = True
     compares: ClassVar = ("follows",)
     promise: ClassVar[str] = (
@@ -102,11 +103,6 @@ class TSort(Unary):
         "a later row of a writer is accepted only at or above its mark minus the tolerance; if the new rowtime "
         "does not ascend with the old one, old bounds say nothing about it, except that the input has ended"
     )
-
-    @classmethod
-    def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
-        """Return True for rows in time."""
-        return True
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Return a mark per writer, and the rows that wait for later rows to decide about them."""

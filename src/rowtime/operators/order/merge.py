@@ -7,7 +7,7 @@ ALL, a sink), as a database plans a sort. The rows that may be released are a pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -25,7 +25,6 @@ from rowtime.operators.contract import (
     DataFrame,
     Delta,
     EventTime,
-    FireColumns,
     Link,
     Origin,
     Shape,
@@ -65,17 +64,14 @@ class Merge(Unary):
 
     control: ClassVar = Merged
     kind: ClassVar[str] = "merge"
+    passes_all: ClassVar[bool] = True
+    keeps_fires: ClassVar[bool] = True
     decides: ClassVar[str] = "SORT"
     finishes_groups: ClassVar = False
     merges_writers: ClassVar[bool] = True
     keeps_rows_alone: ClassVar[bool] = True
     promise: ClassVar[str] = "the least clock of its input"
     reason: ClassVar[str] = "all rows below the least clock have been released, and none can follow"
-
-    @classmethod
-    def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
-        """Return True: all rows, once the clock has passed them."""
-        return True
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Return the rows that are ahead of the bound."""
@@ -126,10 +122,6 @@ class Merge(Unary):
     def event_of_rows(self) -> EventTime | None:
         """Return that of its input, whose rows it orders."""
         return self.input.event_of_rows()
-
-    def fires(self) -> FireColumns | None:
-        """Return those of its input, whose rows it orders."""
-        return self.input.fires()
 
     def reads_once(self) -> bool:
         """Return True if all its rows are emitted: none is examined first."""

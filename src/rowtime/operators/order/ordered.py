@@ -73,6 +73,7 @@ class Ordered(Unary):
     needs: ClassVar = (GATED,)  # an order is about the rows of one sequence
     keeps_places: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
+    passes_all: ClassVar[bool] = True
     keeps_rows_alone: ClassVar[bool] = True
     compares: ClassVar = ("value",)
 
@@ -86,11 +87,6 @@ class Ordered(Unary):
         """Return the order of the marks."""
         base = Order.STRICTLY_ASCENDING if self.strict else Order.ASCENDING
         return base.reversed() if self.descending else base
-
-    @classmethod
-    def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
-        """Return True for rows in order."""
-        return True
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Return the mark, and the values that do not count for it yet."""

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rowtime.core.clock import least
+from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import GIVEN, ORIGIN, POSITION, REGION, ROWTIME, WRITER
 from rowtime.core.fields import LATER, UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, UNREACHED
@@ -27,7 +27,6 @@ from rowtime.operators.contract import (
     DataFrame,
     Delta,
     EventTime,
-    FireColumns,
     Operator,
     Shape,
     Tick,
@@ -65,6 +64,24 @@ class EventClock(UpTo):
 
 
 @dataclass(frozen=True)
+class WithEventTime(Operator):
+    """An operator over the rows of ``input`` and the bounds of their ``event`` time; it passes on those of the rows."""
+
+    name: str
+    input: Operator
+    event: EventTimed = field(metadata=UNSTORED)
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """Return the rows, and the operator that knows their event time."""
+        return (self.input, self.event)
+
+    def promises(self, clocks: Sequence[Clocks], control: Any) -> Clocks:  # noqa: ARG002 - the operator's
+        """Return those of the input: no bound of the event time is below the clock of its item."""
+        return clocks[0]
+
+
+@dataclass(frozen=True)
 class EventTimed(Unary):
     """``EVENT TIME (column, …)``: the event time of the rows, and its bounds.
 
@@ -89,15 +106,12 @@ class EventTimed(Unary):
     kind: ClassVar[str] = "event time"
     same_below: ClassVar = (ROWTIME,)
     is_gate: ClassVar[bool] = True
+    passes_all: ClassVar[bool] = True
+    keeps_fires: ClassVar[bool] = True
 
     def requires(self) -> tuple[Requirement, ...]:
         """Require the merged order, which decides which row a bound comes after."""
         return (BATCH if self.input.emits().batched else TIMED,)
-
-    @classmethod
-    def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
-        """Return True for rows whose time it accepts."""
-        return True
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Return the bound of the event time."""
@@ -133,10 +147,6 @@ class EventTimed(Unary):
     def is_settable(cls, fields: Mapping[str, Any]) -> bool:
         """Return True in MODE MANUAL."""
         return fields["mode"] == SET  # type: ignore[no-any-return]
-
-    def fires(self) -> FireColumns | None:
-        """Return those of its input, whose rows pass unchanged."""
-        return self.input.fires()
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Read the event times of the new rows, and find which of them moved the bound."""

@@ -7,20 +7,18 @@ that it causes. So under its own time it comes after every fire of that time; th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from rowtime.core.clock import Clocks
 from rowtime.core.columns import FIRE, GIVEN, PANE, POSITION, REGION, ROWTIME, WRITER
-from rowtime.core.fields import UNSTORED
 from rowtime.core.time import END, MAX_MICROS, MIN_MICROS
 from rowtime.kernels.timeline import LAST
-from rowtime.operators.contract import NOTHING, Column, Control, Delta, FireColumns, Link, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import NOTHING, Column, Delta, Link, Shape, Tick, quoted
 from rowtime.operators.contract.requirement import UNORDERED
-from rowtime.operators.panes.event_time import EventTimed
+from rowtime.operators.panes.event_time import WithEventTime
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,41 +27,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FiredBounds(Operator):
+class FiredBounds(WithEventTime):
     """The fires of the panes ``input`` with the bounds of their ``event`` time as rows between them."""
 
-    name: str
-    input: Operator
-    event: EventTimed = field(metadata=UNSTORED)
     region: int = 0
 
     kind: ClassVar[str] = "fired bounds"
     needs: ClassVar = (UNORDERED, UNORDERED)  # the fires have an order of their own
     passes_bounds: ClassVar[bool] = True
+    keeps_fires: ClassVar[bool] = True
     promise: ClassVar[str] = "the bound of the panes"
     reason: ClassVar[str] = "a bound stands under its own time, behind the fires that it caused"
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """Return the fires, and the operator that knows the bounds that cause them."""
-        return (self.input, self.event)
 
     def emits(self) -> Shape:
         """Return the columns of the fires, and a bound (null for a fire)."""
         below = self.input.emits()
         return replace(below, columns=(*below.columns, Column(GIVEN, "BIGINT"), Column(REGION, "INT")))
 
-    def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
-        """Return those of the panes: every later fire is caused by a later bound."""
-        return clocks[0]
-
     def link(self, n: int) -> Link:
         """Return the fire itself."""
         return self.unchanged(0) if n == 0 else NOTHING
-
-    def fires(self) -> FireColumns | None:
-        """Return those of its input."""
-        return self.input.fires()
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Return the new fires and bounds."""

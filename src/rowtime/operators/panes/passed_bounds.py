@@ -9,21 +9,20 @@ last.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from rowtime.core.clock import Clocks, least
+from rowtime.core.clock import least
 from rowtime.core.columns import GIVEN, ORIGIN, POSITION, REGION, ROWTIME, WRITER
-from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.kernels.timeline import FIRST, LAST
-from rowtime.operators.contract import NOTHING, Column, Control, Delta, EventTime, Link, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import NOTHING, Column, Control, Delta, EventTime, Link, Shape, Tick, quoted
 from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED
 from rowtime.operators.contract.state import StateNote
-from rowtime.operators.panes.event_time import BETWEEN, OUTPUT, EventTimed, came_from
+from rowtime.operators.panes.event_time import BETWEEN, OUTPUT, WithEventTime, came_from
 from rowtime.operators.streams.raises import raised_by_times
 
 if TYPE_CHECKING:
@@ -47,23 +46,15 @@ class PassedOn(Control):
 
 
 @dataclass(frozen=True)
-class PassedBounds(Operator):
+class PassedBounds(WithEventTime):
     """The rows of ``input`` with the bounds of their ``event`` time as rows between them; ``region`` numbers both."""
 
-    name: str
-    input: Operator
-    event: EventTimed = field(metadata=UNSTORED)
     region: int = 0
 
     control: ClassVar = PassedOn
     kind: ClassVar[str] = "passed bounds"
     needs: ClassVar = (EVENT_TIME, UNORDERED)  # the places of the rows in the merged order
     passes_bounds: ClassVar[bool] = True
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """Return the rows, and the operator that knows their event time."""
-        return (self.input, self.event)
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Return the place of the last item."""
@@ -74,10 +65,6 @@ class PassedBounds(Operator):
         below = self.input.emits()
         columns = (*below.columns, Column(GIVEN, "BIGINT"), Column(REGION, "INT"))
         return replace(below, columns=columns, extra=ORIGIN, arrival=False, event=None)
-
-    def promises(self, clocks: Sequence[Clocks], control: PassedOn) -> Clocks:  # noqa: ARG002
-        """Return those of the input: no bound is below the clock of its item."""
-        return clocks[0]
 
     def link(self, n: int) -> Link:
         """Return the row at its own rowtime."""

@@ -11,13 +11,14 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rowtime.core.columns import BROKEN, TRIED
+from sqlglot import exp
+
+from rowtime.core.columns import BROKEN, ENTRY, TRIED
 from rowtime.frames.local import is_local
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.calls_apart import apart, calls_python
-from rowtime.operators.rows.guarded_maps import guarded
-from rowtime.sql.generate import literal
+from rowtime.sql.generate import literal, to_stored
 from rowtime.sql.script import parse_expression
 
 if TYPE_CHECKING:
@@ -109,3 +110,69 @@ def _excluded(
             branches.append(f"WHEN NOT {values_of[text]} THEN true")
         branches += [f"WHEN {' OR '.join(hold)} THEN true"] if hold else []
     return f"CASE {' '.join(branches)} ELSE false END"
+
+
+_BUILDS = re.compile(
+    r"map(?:_from_arrays|_from_entries|_concat)?\s*\(|transform_keys\s*\(|str_to_map\s*\(", re.IGNORECASE
+)
+
+
+def guarded(text: str) -> str:
+    """Return Spark SQL that fails before a map gets a key that is NULL or comes twice.
+
+    Spark's function that builds a map keeps the keys before such a key: for all rows that follow, it is spoilt.
+    """
+    if not _BUILDS.search(text):
+        return text
+    root = exp.paren(parse_expression(text), copy=False)
+    for call in reversed([*root.find_all(exp.Anonymous)]):  # a nested call comes after the one around it
+        name = call.name.lower()
+        keys = _keys(name, [to_stored(given) for given in call.expressions], call)
+        if keys and not (name == "map" and (isinstance(call.parent, exp.Bracket) or _has_plain_keys(call))):
+            good = f"size(array_distinct({keys})) = size({keys}) AND NOT exists({keys}, {ENTRY} -> {ENTRY} IS NULL)"
+            fails = "raise_error('a key of a map is NULL or comes twice')"
+            tested = f"CASE WHEN {keys} IS NULL OR {good} THEN {to_stored(call)} ELSE {fails} END"
+            call.replace(parse_expression(tested))
+    return to_stored(root.this)
+
+
+def _has_plain_keys(call: exp.Anonymous) -> bool:
+    """Return True if the keys of a map are different literal texts, as in options, which have to be a map as it is.
+
+    In brackets, Spark only compares the keys.
+    """
+    keys = call.expressions[::2]
+    plain = all(isinstance(key, exp.Literal) and key.is_string for key in keys)
+    return plain and len({key.name for key in keys}) == len(keys)
+
+
+def _keys(name: str, given: Sequence[str], call: exp.Anonymous) -> str:
+    """Return the keys of a map that a call builds, as an array; empty for another call."""
+    keys = ""
+    if name == "map" and given:
+        keys = f"array({', '.join(given[::2])})"
+    elif name == "map_from_arrays":
+        keys = given[0]
+    elif name == "map_concat" and given:
+        keys = f"flatten(array({', '.join(f'map_keys({one})' for one in given)}))"
+    elif name == "map_from_entries":  # the first field may have any name; a map of one entry has its key
+        key = f"map_keys(map_from_entries(array({ENTRY})))[0]"
+        keys = f"IF(exists({given[0]}, {ENTRY} -> {ENTRY} IS NULL), NULL, transform({given[0]}, {ENTRY} -> {key}))"
+    elif name == "str_to_map":
+        pairs, values = (*given[1:], *("','", "':'")[len(given) - 1 :])
+        keys = f"transform(split({given[0]}, {pairs}), {ENTRY} -> split({ENTRY}, {values}, 2)[0])"
+    elif name == "transform_keys" and isinstance(call.expressions[1], exp.Lambda):
+        keys = f"transform(map_entries({given[0]}), {ENTRY} -> {_over_entry(call.expressions[1])})"
+    return keys
+
+
+def _over_entry(function: exp.Lambda) -> str:
+    """Return a function of key and value as an expression over `ENTRY`."""
+    fields = dict(zip((name.name for name in function.expressions), ("key", "value"), strict=False))
+
+    def instead(node: exp.Expr) -> exp.Expr:
+        of_name = isinstance(node.parent, exp.Column) or (isinstance(node.parent, exp.Dot) and node.arg_key != "this")
+        named = isinstance(node, exp.Identifier) and not of_name and node.name in fields
+        return parse_expression(f"{ENTRY}.{fields[node.name]}") if named else node
+
+    return to_stored(exp.paren(function.this.copy(), copy=False).transform(instead))

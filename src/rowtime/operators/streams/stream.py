@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 from sqlglot import exp
@@ -81,6 +81,7 @@ class Stream(Operator):
     control: ClassVar[type[StreamClocks]] = StreamClocks
     kind: ClassVar[str] = "stream"
     is_gate: ClassVar[bool] = True
+    passes_all: ClassVar[bool] = True
     promise: ClassVar[str] = "each writer's clock"
     reason: ClassVar[str] = "a row promises its own rowtime, a bound its time"
 
@@ -88,11 +89,6 @@ class Stream(Operator):
     def inputs(self) -> tuple[Operator, ...]:
         """Return nothing: the source is below it."""
         return ()
-
-    @classmethod
-    def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
-        """Return True for rows that it accepts."""
-        return True
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Return a clock per writer, and the rows that wait for later rows to decide about them."""

@@ -7,7 +7,7 @@ merge. This operator only renames writers, so that there is one merged order: th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ClassVar
@@ -51,14 +51,10 @@ class UnionAll(Operator):
     optional: bool = False
 
     kind: ClassVar[str] = "union all"
+    passes_all: ClassVar[bool] = True
     finishes_groups: ClassVar = False
     side_by_side: ClassVar[bool] = True
     keeps_rows_alone: ClassVar[bool] = True
-
-    @classmethod
-    def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
-        """Return True: the rows of all inputs."""
-        return True
 
     def fires(self) -> FireColumns | None:
         """Return those of the first input, if each input has such columns at these positions."""

@@ -24,7 +24,7 @@ NAMES: Final[Mapping[str, str]] = {
 
 
 def costs(moments: Sequence[Moment]) -> list[TickCost]:
-    """Return the known costs of the ticks, oldest first; older versions have recorded none."""
+    """Return the known costs of the ticks, oldest first; entries of upgrades have none."""
     return [*costs_of(moment.stored for moment in moments)]
 
 
@@ -44,14 +44,8 @@ def summary(moments: Sequence[Moment]) -> dict[str, Any]:
 
 
 def durations(moments: Sequence[Moment]) -> dict[str, Any]:
-    """Return milliseconds by part, for a chart: the mean of stretches of ticks; without costs, from entry to entry."""
+    """Return milliseconds by part, for a chart: the mean of stretches of ticks."""
     known_costs = costs(moments)
-    if not known_costs:
-        gaps = [
-            (after.tick, (after.at - before.at) / 1000 / (after.tick - before.tick))
-            for before, after in pairwise(moments)
-        ]
-        return _chart([tick for tick, _ in gaps], [("ms from entry to entry", [gap for _, gap in gaps])], _mean)
     series = [(f"{name}, ms", [_known(cost, part) for cost in known_costs]) for part, name in NAMES.items()]
     return _chart([cost.tick for cost in known_costs], series, _mean)
 
