@@ -149,6 +149,19 @@ def test_a_checkpoint_whose_topic_has_no_record_of_it_continues(
 
 
 @pytest.mark.slow
+def test_a_pump_comes_to_a_topic_with_a_new_checkpoint(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    topic = Topic(spark, broker, tmp_path, "added").written("check1", 0, 1, 2, pumps=("even",))
+    with pytest.raises(Refused, match="R446 even wrote into the topic of o, which now has other pumps"):
+        topic.run("check1", "even", "odd")
+    # As the hint says: the bound and the numbers of the topic continue.
+    topic.send(3, 4)
+    topic.run("check2", "even", "odd", take_over=["even"])
+    assert topic.records() == [(0, 0), (1, 2), (2, 3), (3, 4)]
+    with pytest.raises(Refused, match="R446 o wrote into the topic of even"):
+        topic.run("check2", "even")
+
+
+@pytest.mark.slow
 def test_an_older_copy_of_a_checkpoint_wrote_numbers_again(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     topic = Topic(spark, broker, tmp_path, "copied").written("check", 0)
     shutil.copytree(tmp_path / "check", tmp_path / "copy")

@@ -119,7 +119,7 @@ def test_rows_that_waited_where_event_times_meet_were_refused_without_a_writer(s
 
 
 @pytest.mark.slow
-def test_rows_kept_by_an_older_version_have_no_writer_and_continue(
+def test_rows_kept_before_a_gate_needed_them_have_no_writer_and_continue(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reasons, sql = REFUSING["an event time behind a delay and a gate"]

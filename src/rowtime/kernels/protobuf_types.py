@@ -8,8 +8,6 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, Final
 
-import pyarrow as pa
-
 from rowtime.kernels.wire_tokens import FIXED32, FIXED64, GROUP, LENGTH, VARINT
 
 WIRE_OF: Final = {
@@ -20,17 +18,6 @@ WIRE_OF: Final = {
     "group": GROUP,
 }
 """The wire type of each kind of field."""
-ARROW_OF: Final = {
-    **dict.fromkeys(("int32", "sint32", "sfixed32"), pa.int32()),
-    **dict.fromkeys(("int64", "sint64", "sfixed64", "uint32", "fixed32"), pa.int64()),
-    **dict.fromkeys(("uint64", "fixed64"), pa.decimal128(20, 0)),
-    "bool": pa.bool_(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "enum": pa.string(),
-    "bytes": pa.binary(),
-}
 
 
 class Form(Enum):

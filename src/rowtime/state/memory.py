@@ -88,6 +88,8 @@ class Memory:
             table = self.get(segment, [timing] if writer is None else [timing, WRITER])
             if segment.path not in self._tables:
                 self.put(_of_times(segment.path), table)
+        if timing not in table.column_names:  # a file of release 0.2.0
+            return 0
         times = table[timing].cast(pa.int64())
         gone = pc.less_equal(times, last)
         if writer is not None:

@@ -16,7 +16,6 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract.state import Segment
 
 FANOUT = 8  # segments of one level that are merged
-_LATER = ("size", "dead")  # members of an entry that older versions do not have
 SMALLEST = 10  # bits: fewer than 1,024 rows are level 0, and each level has eight times more
 
 
@@ -24,10 +23,7 @@ class SegmentLog:
     """The live segments of one kind of rows; plain values in and out. ``sums``: checksums by path."""
 
     def __init__(self, entries: Iterable[Sequence[Any]] = (), sums: Mapping[str, int] = {}) -> None:
-        self._live = [
-            replace(Segment(*entry[:5]), sum=sums.get(entry[0]), **dict(zip(_LATER, entry[5:], strict=False)))
-            for entry in entries
-        ]
+        self._live = [Segment(*entry[:5], sums.get(entry[0]), *entry[5:]) for entry in entries]
         self.dropped: list[Segment] = []
         self.passed = BEGINNING  # the greatest time up to which segments were dropped
 
@@ -103,7 +99,7 @@ class SegmentLog:
 class Kept:
     """The content of one log after a tick: rows, their files and bytes; how many rows the tick has written and dropped.
 
-    Merged rows count as written and as dropped. ``size`` excludes files of older versions.
+    Merged rows count as written and as dropped.
     """
 
     rows: int

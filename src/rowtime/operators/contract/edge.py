@@ -156,6 +156,15 @@ class Shape:
         """Return the shape without these, if no gate above needs them."""
         return replace(self, extra=tuple(name for name in self.extra if name not in ORIGIN))
 
+    def with_origin(self, kept: DataFrame) -> DataFrame:
+        """Return kept rows; those of a plan without a gate that needs them get an empty writer and no position."""
+        if not self.has_origin:
+            return kept
+        has_origin = ORIGIN[0] in kept.columns
+        origin = (f"coalesce({ORIGIN[0]}, '')", ORIGIN[1]) if has_origin else ("''", "CAST(NULL AS BIGINT)")
+        others = [quoted(name) for name in kept.columns if name not in ORIGIN]
+        return kept.selectExpr(*others, *(f"{sql} AS {name}" for sql, name in zip(origin, ORIGIN, strict=True)))
+
     @property
     def internals(self) -> tuple[str, ...]:
         """Return the hidden columns of the rows."""

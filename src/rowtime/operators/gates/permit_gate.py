@@ -171,7 +171,7 @@ class PermitGate(Operator):
         """Return the rows from a position on: waiting and new ones."""
         names = [*map(quoted, self.emits().names), *self.emits().internals]
         kept = tick.segments(self).overlapping(first - 1, END)
-        parts = [tick.segments(self).read(kept).selectExpr(*names)] if kept else []
+        parts = [self.emits().with_origin(tick.segments(self).read(kept)).selectExpr(*names)] if kept else []
         parts += [] if rows is None else [rows.selectExpr(*names)]
         both = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
         return both.where(f"{POSITION} >= {first}L")
@@ -187,7 +187,8 @@ class PermitGate(Operator):
             if crowded:
                 merged = pa.concat_tables(log.tables(crowded)).sort_by(kept.time)
                 log.replace(crowded, tick.keep(self, kept.name, merged, kept.time))
-        self._state.compact(tick, self, "rows without a permit", _due)
+        shape = self.emits()
+        self._state.compact(tick, self, "rows without a permit", lambda rows: _due(shape.with_origin(rows)))
 
     def _refuse(self, tick: Tick, control: Queues, upto: int) -> None:
         """Refuse waiting rows: no permit can come."""

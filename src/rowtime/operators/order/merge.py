@@ -138,7 +138,9 @@ class Merge(Unary):
         released = self._release(tick, delta, before, after)
         # The rows at the clock itself are out if their writer is one that the frontier has passed.
         tick.segments(self).forget(after[0] - 1, writer=after[1] if after[1] or not self.strict else None)
-        self._state.compact(tick, self, "rows above the bound", lambda rows: self._beyond(rows, after))
+        self._state.compact(
+            tick, self, "rows above the bound", lambda rows: self._beyond(self._below.with_origin(rows), after)
+        )
         return Delta(released[0], clocks, released[1])
 
     def _held(self, delta: Delta) -> Delta:
@@ -164,6 +166,7 @@ class Merge(Unary):
 
     def _as_now(self, kept: DataFrame, delta: Delta) -> DataFrame:
         """Convert kept rows to the present columns, if a target's declaration or a pump's names have changed."""
+        kept = self._below.with_origin(kept)
         ours = [name for name in kept.columns if name.startswith("__")]
         before = [name for name in kept.columns if name not in ours]
         names = list(self.emits().names)

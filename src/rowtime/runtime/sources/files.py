@@ -47,7 +47,6 @@ from rowtime.runtime.sources.tick_copies import TickCopies, copies_of
 from rowtime.sql.generate import literal
 
 THE_WRITER = "files"
-FORMATS = ("parquet", "csv", "json")
 
 # The position of a row, in a form that Catalyst prunes if no operator uses it. `_metadata` has it too, but once it is
 # named, every row gets all of it (docs/design/tick-cost.md).
