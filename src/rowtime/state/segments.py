@@ -23,7 +23,7 @@ class SegmentLog:
     """The live segments of one kind of rows; plain values in and out. ``sums``: checksums by path."""
 
     def __init__(self, entries: Iterable[Sequence[Any]] = (), sums: Mapping[str, int] = {}) -> None:
-        self._live = [Segment(*entry[:5], sums.get(entry[0]), *entry[5:]) for entry in entries]
+        self._live = [Segment(*(*entry[:5], sums.get(entry[0]), *entry[5:])) for entry in entries]
         self.dropped: list[Segment] = []
         self.passed = BEGINNING  # the greatest time up to which segments were dropped
 
