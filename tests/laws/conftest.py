@@ -9,7 +9,9 @@ from zlib import crc32
 import pytest
 
 from rowtime.runtime.engine import Engine
+from rowtime.runtime.executors.tasks import Tasks, in_process
 from rowtime.state import journal
+from rowtime.testing import runner
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -33,3 +35,16 @@ def _ticks_go_several_ways(request: pytest.FixtureRequest, monkeypatch: pytest.M
         return found
 
     monkeypatch.setattr(Engine, "_running", chosen)
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[Tasks]:
+    """Every engine of the test sends its ticks."""
+    tasks: list[Tasks] = []
+
+    def engine(*given: Any, **named: Any) -> Engine:
+        tasks.append(Tasks(in_process))
+        return Engine(*given, **(named | {"tasks": tasks[-1]}))
+
+    monkeypatch.setattr(runner, "Engine", engine)
+    return tasks

@@ -107,7 +107,7 @@ def _of_a_maximum(feeds: Feeds) -> Result:
 
 def _expiring(feeds: Feeds) -> Result:
     (a,), refused = _streams(feeds, "a")
-    calls: Calls = {"c": (Frame(None), len), "p": (Frame(1, 1), o.nth("n")), "s": (Frame(3, 1), _of(total, "n"))}
+    calls: Calls = {"c": (Frame(None), len), "p": (Frame(1, 1), o.nth("n")), "s": (Frame(7, 1), _of(total, "n"))}
     made = over(merge(a), calls, lambda r: r.values["v"], lambda v: {k: v[k] for k in ("n", *calls)}, expires=SECOND)
     return made, refused
 
@@ -135,7 +135,7 @@ OVER = (
         "DENSE_RANK() OVER w AS dr, COUNT(DISTINCT MOD(n, 3)) OVER (w RANGE INTERVAL '1' SECOND PRECEDING) AS cd "
         "FROM a WINDOW w AS (PARTITION BY v ORDER BY FLOOR(a.ROWTIME TO SECOND))", _rounded),
     Law("keys that expire", ("over",),
-        "SELECT STREAM n, COUNT(*) OVER w AS c, LAG(n) OVER w AS p, SUM(n) OVER (w ROWS BETWEEN 3 PRECEDING AND "
+        "SELECT STREAM n, COUNT(*) OVER w AS c, LAG(n) OVER w AS p, SUM(n) OVER (w ROWS BETWEEN 7 PRECEDING AND "
         "1 PRECEDING) AS s FROM a WINDOW w AS (PARTITION BY v) KEYS EXPIRE AFTER INTERVAL '1' SECOND", _expiring),
     Law("groups of a running maximum", ("over", "group by"),
         "CREATE VIEW t AS SELECT STREAM n, MAX(v) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS m FROM a; "

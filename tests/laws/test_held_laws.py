@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rowtime.core.time import BEGINNING
+from rowtime.operators.over.over_calls import OverControl
 from rowtime.runtime import held
 from rowtime.runtime.engine import Engine
 from rowtime.runtime.session import derive
+from rowtime.testing import runner
 from rowtime.testing.runner import play
+from tests.laws.as_of_pipelines import AS_OF
 from tests.laws.checking import outcome, same_holding
 from tests.laws.deeper_pipelines import DEEPER
 from tests.laws.fault_rows import EXAMPLE, bound, item
 from tests.laws.lifetime_pipelines import LIFETIMES, LifetimeLaw
 from tests.laws.match_pipelines import MATCHES
+from tests.laws.over_pipelines import OVER
 from tests.laws.panes_pipelines import PANES
 from tests.laws.pipelines import LAWS, Law
 from tests.laws.session_pipelines import SESSIONS
@@ -25,18 +30,26 @@ from tests.laws.test_lifetime_laws import ENDED
 from tests.laws.window_pipelines import WINDOWS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
+
+    from rowtime.runtime.executors.tasks import Tasks
 
 pytestmark = pytest.mark.sampled(8)
 
 CUTS = ([3, 6, 9, 11, 12, 14], [5, 8, 13, 14])
 QUICK = ("group by with partial results", "group by ceil that keeps rows", "sessions with partial results",
-         "groups of hopping windows", "panes of complete fires", "staggered windows")  # fmt: skip
+         "groups of hopping windows", "panes of complete fires", "staggered windows", "keys that expire",
+         "the last row of the key")  # fmt: skip
 GROUPING = [
     pytest.param(law, id=law.name, marks=() if law.name in QUICK else pytest.mark.slow)
-    for law in (*LAWS, *WINDOWS, *SESSIONS, *SORTED, *PANES, *DEEPER, *MATCHES)
+    for law in (*LAWS, *WINDOWS, *SESSIONS, *SORTED, *PANES, *DEEPER, *MATCHES, *OVER, *AS_OF)
 ]
-LAW = {law.name: law for law in (*LAWS, *SESSIONS)}
+BY_NUMBER = [
+    pytest.param(law, id=law.name, marks=() if law.name in QUICK else pytest.mark.slow) for law in (*OVER, *AS_OF)
+]
+LAW = {law.name: law for law in (*LAWS, *SESSIONS, *OVER, *AS_OF)}
 
 
 @pytest.mark.parametrize("law", GROUPING)
@@ -45,6 +58,52 @@ def test_what_is_held_after_an_item_does_not_depend_on_the_cut(spark: SparkSessi
     each = outcome(session, law, EXAMPLE, range(1, len(EXAMPLE) + 1))
     for cut in CUTS:
         same_holding(each, outcome(session, law, EXAMPLE, cut, restart=cut is CUTS[1]))
+
+
+@pytest.mark.parametrize("law", BY_NUMBER)
+def test_what_is_held_is_the_same_if_tasks_compute_it(spark: SparkSession, sent: list[Tasks], law: Law) -> None:
+    session = derive(spark)
+    in_tasks = outcome(session, law, EXAMPLE, CUTS[0], restart=True)
+    assert sent
+    sent.clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "Engine", Engine)
+        same_holding(in_tasks, outcome(session, law, EXAMPLE, range(1, len(EXAMPLE) + 1)))
+    assert not sent
+
+
+@pytest.mark.parametrize("law", BY_NUMBER)
+def test_what_an_older_version_did_not_count_is_counted_once(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, law: Law
+) -> None:
+    """Ticks that never know the count before them hold the same as ticks that change it."""
+    session = derive(spark)
+    each = outcome(session, law, EXAMPLE, range(1, len(EXAMPLE) + 1))
+    before = OverControl.of.__func__  # type: ignore[attr-defined] # of a class method
+
+    def without_counts(kind: type[OverControl], stored: Mapping[str, Any]) -> OverControl:
+        found: OverControl = before(kind, stored)
+        return replace(found, held_rows=None, held_heads=None, held_at=BEGINNING)
+
+    monkeypatch.setattr(OverControl, "of", classmethod(without_counts))
+    same_holding(each, outcome(session, law, EXAMPLE, range(1, len(EXAMPLE) + 1), restart=True))
+
+
+def test_windows_hold_the_last_rows_of_each_key(spark: SparkSession) -> None:
+    sql = "SELECT STREAM n, LAG(n, 2) OVER w AS p FROM a WINDOW w AS (PARTITION BY v)"
+    law = replace(LAW["group by with partial results"], sql=sql)
+    rows = [item(number, "a", "x", number, v=number % 3 // 2) for number in range(1, 10)]
+    for cut in (range(1, 10), [4, 5, 9]):
+        found = outcome(derive(spark), law, rows, cut)
+        by_item = dict(zip(found.ends, ([*holding.values()] for holding in found.holding), strict=True))
+        assert by_item == {number: [min(2, number - (number + 1) // 3) + min(2, (number + 1) // 3)] for number in cut}
+
+
+def test_a_join_as_of_a_time_holds_the_last_row_of_each_key_and_no_row_of_the_left(spark: SparkSession) -> None:
+    rows = [item(1, "b", "x", 1, v=1), item(2, "b", "x", 1, v=2), item(3, "b", "x", 1, v=1), item(4, "a", "x", 2, v=1),
+            item(5, "a", "x", 2, v=7), bound(6, "b", "x", 3), bound(7, "a", "x", 3)]  # fmt: skip
+    found = outcome(derive(spark), LAW["the last row of the key"], rows, range(1, 8))
+    assert sum(found.holding[-1].values()) == 2, "two keys have a row of b; nothing waits for a with v = 7"
 
 
 OF_EVENTS = ("snapshots", "edges under generated bounds")

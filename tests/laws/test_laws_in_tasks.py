@@ -6,14 +6,11 @@ A process without a session does the steps: nothing but the bytes and the files 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from rowtime.runtime.engine import Engine
-from rowtime.runtime.executors.tasks import Tasks, in_process
 from rowtime.runtime.session import derive
-from rowtime.testing import runner
 from rowtime.testing.runner import cuts, findings, play
 from rowtime.testing.transcripts import load
 from rowtime.testing.verdicts import judge_of
@@ -28,6 +25,8 @@ from tests.laws.window_pipelines import WINDOWS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from rowtime.runtime.executors.tasks import Tasks
 
 pytestmark = pytest.mark.sampled(8)
 
@@ -52,19 +51,6 @@ LEFT: Final = frozenset(
     )
 )
 """The laws of which the driver may compute ticks, because an expression of the query needs the session, or a table."""
-
-
-@pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[Tasks]:
-    """Every engine of the test sends its ticks."""
-    tasks: list[Tasks] = []
-
-    def engine(*given: Any, **named: Any) -> Engine:
-        tasks.append(Tasks(in_process))
-        return Engine(*given, **named, tasks=tasks[-1])
-
-    monkeypatch.setattr(runner, "Engine", engine)
-    return tasks
 
 
 @pytest.mark.parametrize("law", [*LAWS, *CHAINED, *PANES], ids=lambda law: law.name)

@@ -13,7 +13,7 @@ import rowtime.operators.over.slices as slices_module
 from rowtime.runtime.session import derive
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import close_items
-from tests.laws.fault_rows import EXAMPLE
+from tests.laws.fault_rows import EXAMPLE, item
 from tests.laws.over_pipelines import OVER
 from tests.laws.pipelines import LONG, Law, shuffled
 from tests.laws.test_deeper_laws import ticks
@@ -75,3 +75,9 @@ def test_many_rows_are_processed_in_pieces(spark: SparkSession, monkeypatch: pyt
     monkeypatch.setattr(over_module, "MOST", 2)
     law = {law.name: law for law in OVER}[name]
     check(law, EXAMPLE, outcome(derive(spark), law, EXAMPLE, [len(EXAMPLE)]))
+
+
+def test_a_key_that_lives_on_keeps_its_rows(spark: SparkSession) -> None:
+    law = {law.name: law for law in OVER}["keys that expire"]
+    made = [item(number, "a", "x", number) for number in range(1, 11)]
+    check(law, made, outcome(derive(spark), law, made, range(1, 11)))

@@ -8,7 +8,7 @@ Spark.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 
@@ -17,11 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.columns import AT, DUE, KEY_HASH, POSITION, RANGE_VALUE
+from rowtime.core.time import END
 from rowtime.kernels import collated
 from rowtime.kernels.exact import Overflow, limbs, numbers
 from rowtime.kernels.frames import Flags, Frames, Ints, Layout, by_range, by_rows, layout, sessions
 from rowtime.kernels.identity import numbered, together
-from rowtime.kernels.window_functions import Avg, Decayed, Distinct, Extreme, Function, Spread, Sum, Table
+from rowtime.kernels.stock import Stock
+from rowtime.kernels.window_functions import Avg, Decayed, Distinct, Extreme, Function, Nth, Spread, Sum, Table
 
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "void")
 
@@ -153,13 +155,27 @@ def renewed(windows: Windows, heads: pa.Table, fresh: pa.Table) -> pa.Table:
     return heads
 
 
+def standing(windows: Windows, parts: Mapping[str, pa.Array] | pa.Table, count: int) -> Flags:
+    """Return for each of ``count`` heads whether it stands for a row: not if all calls pick a value, and none came."""
+    stands = np.zeros(count, np.bool_)
+    for call in windows.calls:
+        if call.running:
+            stands |= numbers(whole(parts[f"{call.name}.c"])) > 0 if isinstance(call.function, Nth) else True
+    return stands
+
+
 @dataclass(frozen=True)
 class Answer:
-    """The values of the new rows, in their order; the rows to keep; the heads of their keys."""
+    """The values of the new rows, in their order; the rows to keep; the heads of their keys.
+
+    ``before``, ``after``: what the keys of the new rows had, and have now; nothing if time alone decides what is kept.
+    """
 
     values: Table
     kept: pa.Table
     heads: pa.Table | None
+    before: Stock
+    after: Stock
 
 
 class Computation:
@@ -185,7 +201,7 @@ class Computation:
 
     def answer(self) -> Answer:
         """Compute every call."""
-        suffix = self._suffix()
+        suffix = self._suffix(self.layout.ends)
         values: dict[str, pa.Array] = {}
         states: dict[str, pa.Array] = {}
         frames = {frame: frame.over(self.layout, self.order) for frame in {call.frame for call in self.windows.calls}}
@@ -203,7 +219,10 @@ class Computation:
                 states.update({f"{call.name}.{part}": column for part, column in state.items()})
         if beyond:
             raise self._first_of(beyond)
-        return Answer(values, self._kept(suffix), self._heads(states, suffix) if self.windows.heads else None)
+        stands = (suffix > self.layout.begins) & standing(self.windows, states, len(suffix))
+        before, after = self._stocks(suffix, stands)
+        heads = self._heads(states, suffix, after) if self.windows.heads else None
+        return Answer(values, self._kept(suffix, after), heads, before, after)
 
     def _first_of(self, beyond: Sequence[Overflow]) -> Overflow:
         """Return, for the first row of each key with a sum or average that overflows, those of one call."""
@@ -232,20 +251,50 @@ class Computation:
 
     # -- state ----------------------------------------------------------------------------
 
-    def _suffix(self) -> Ints:
-        """Return, for each key with a new row, the first element that a later row may need."""
+    def _stocks(self, suffix: Ints, stands: Flags) -> tuple[Stock, Stock]:
+        """Return what each key with a new row had before, and has now."""
+        rows = self.layout
+        if self.windows.timed:
+            nothing = Stock(*np.zeros((3, 0), np.int64))
+            return nothing, nothing
+        ends = rows.ends - np.searchsorted(rows.at, rows.ends) + np.searchsorted(rows.at, rows.begins)
+        count = np.maximum(ends - self._suffix(ends), 0)
+        headed = rows.place[rows.begins] < 0
+        before = Stock(np.where(ends > rows.begins + headed, count, 0), headed.astype(np.int64), self._due(ends - 1))
+        if headed.any():
+            assert self.heads is not None
+            mine = np.where(headed, rows.order[rows.begins], 0)
+            before = replace(before, heads=before.heads * standing(self.windows, self.heads, self.heads.num_rows)[mine])
+        due = self._due(rows.ends - 1)
+        if self.windows.expires is not None:
+            due = np.minimum(due, self.times[rows.place[rows.ends - 1]] + self.windows.expires + 1)
+        return before, Stock(rows.ends - suffix, stands.astype(np.int64), due)
+
+    def _due(self, last: Ints) -> Ints:
+        """Return from when on the keys are dropped of which some elements are the last ones."""
+        if DUE not in self.rows.column_names:
+            return np.full(len(last), END)
+        place = self.layout.place[last]
+        due = np.asarray(whole(self.rows[DUE]))[place]
+        if self.heads is not None and self.heads.num_rows:
+            mine = np.where(place < 0, self.layout.order[last], 0)
+            due = np.where(place < 0, np.asarray(whole(self.heads[DUE]))[mine], due)
+        return due
+
+    def _suffix(self, ends: Ints) -> Ints:
+        """Return, for each key with a new row, its first element that a row after those up to ``ends`` may need."""
         rows, windows = self.layout, self.windows
-        first = np.maximum(rows.begins, rows.ends - windows.rows_kept)
+        first = np.maximum(rows.begins, ends - windows.rows_kept)
         if windows.span is not None and not windows.timed:
             values = self.order[rows.place]
-            last = values[rows.ends - 1]
+            last = values[ends - 1]
             axis = rows.code * (len(self.order) + 1) + rows.place + 1
             reach = np.searchsorted(self.order, last - windows.span, "left")
             base = rows.code[rows.begins] * (len(self.order) + 1) + 1
             first = np.minimum(first, np.searchsorted(axis, base + reach, "left"))
         return np.asarray(np.maximum(first, rows.begins + (rows.place[rows.begins] < 0)))
 
-    def _kept(self, suffix: Ints) -> pa.Table:
+    def _kept(self, suffix: Ints, after: Stock) -> pa.Table:
         """Return the new rows that a later row may need; the kept ones stay where they are."""
         old = self.rows.num_rows - self.fresh.num_rows
         if self.windows.timed:
@@ -255,15 +304,10 @@ class Computation:
         places = self.layout.place[np.repeat(suffix, lengths) + steps]
         if self.windows.expires is None:
             return self.rows.take(pa.array(np.sort(places[places >= old])))
-        rows = self.rows.take(pa.array(places))
-        return _until(rows, np.repeat(self._expiry(self.windows.expires), lengths))
+        return _until(self.rows.take(pa.array(places)), np.repeat(after.due, lengths))
 
-    def _expiry(self, expires: int) -> Ints:
-        """Return from when on a key is dropped: later than ``expires`` after its last row."""
-        return np.asarray(self.times[self.layout.place[self.layout.ends - 1]] + expires + 1)
-
-    def _heads(self, states: Mapping[str, pa.Array], suffix: Ints) -> pa.Table:
-        """Return one head per key with a new row; ``__p``: the last row that it represents."""
+    def _heads(self, states: Mapping[str, pa.Array], suffix: Ints, after: Stock) -> pa.Table:
+        """Return the heads of keys with a new row, by the last row that each represents."""
         last = self.layout.ends - 1
         key = self.rows.select([n for n in (*self.windows.keys, KEY_HASH, DUE) if n in self.rows.column_names])
         key = key.take(pa.array(self.layout.place[last]))
@@ -271,12 +315,11 @@ class Computation:
         marks = {name: np.asarray(whole(self.rows[name]))[np.maximum(before, 0)] for name in (POSITION, AT)}
         moved = (suffix > self.layout.begins) & (before >= 0)  # otherwise the former head is still valid
         if self.windows.expires is not None:
-            key = _until(key, self._expiry(self.windows.expires))
+            key = _until(key, after.due)
             moved = self._renewed(marks, moved, suffix)
         columns = {name: key[name] for name in key.column_names}
-        return pa.table({**columns, **{name: pa.array(mark) for name, mark in marks.items()}, **states}).filter(
-            pa.array(moved)
-        )
+        table = pa.table({**columns, **{name: pa.array(mark) for name, mark in marks.items()}, **states})
+        return table.filter(pa.array(moved & (after.heads > 0)))
 
     def _renewed(self, marks: dict[str, Ints], moved: Flags, suffix: Ints) -> Flags:
         """Keep a valid head again, because its key lives on."""
@@ -296,8 +339,7 @@ def _given(function: Function, argument: pa.Array) -> pa.Array:
 
 
 def _until(rows: pa.Table, ends: Ints) -> pa.Table:
-    dead = np.minimum(np.asarray(whole(rows[DUE])), ends)
-    return rows.set_column(rows.column_names.index(DUE), DUE, pa.array(dead))
+    return rows.set_column(rows.column_names.index(DUE), DUE, pa.array(ends))
 
 
 def _led(heads: pa.Array | None, column: pa.Array, count: int) -> pa.Array:

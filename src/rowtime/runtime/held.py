@@ -36,11 +36,9 @@ def held(running: RunningTick, operators: Iterable[Operator], kept: Collection[s
                 if key in parts or not one.waits:
                     counts.pop(key, None)
             counts |= {key: _weight(running, key, one) for key, one in notes.items() if one.counts and key in counts}
-            counts |= {
-                key: getattr(running.control(node), one.counted)
-                for key, one in notes.items()
-                if one.counted and key in counts
-            }
+            for key, one in notes.items():
+                known = getattr(running.control(node), one.counted) if one.counted and key in counts else None
+                counts |= {} if known is None else {key: known}
             counts |= _groups(running, node, {key: one for key, one in parts.items() if key in running.logs})
     return counts
 

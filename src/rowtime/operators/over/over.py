@@ -28,14 +28,15 @@ from rowtime.expr.facts import Fact
 from rowtime.frames.typed import beside
 from rowtime.kernels.hashes import hashes
 from rowtime.kernels.window_functions import Nth
-from rowtime.kernels.windowed import Answer, Wanted, Windows, lasting, newest, renewed, whole
+from rowtime.kernels.windowed import Answer, Wanted, Windows, whole
 from rowtime.operators.contract import AGGREGATION, Delta, Derivation, Link, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import NUMBERED
 from rowtime.operators.contract.state import Kept, Segment, StateNote
 from rowtime.operators.over.over_calls import Call, OverControl, RunningMark
 from rowtime.operators.over.over_limits import answered
+from rowtime.operators.over.over_memory import HEADS, ROWS, Memory
 from rowtime.operators.over.over_results import to_files, to_spark_rows, type_calls
-from rowtime.operators.over.over_rows import alive, gathered, in_stream_order, of_keys
+from rowtime.operators.over.over_rows import gathered, in_stream_order
 from rowtime.operators.rows.collations import keyed, paired
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.ends import Ends
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
 
     from rowtime.operators.contract.peek import Peek
 
-ROWS, HEADS = "rows", "heads"
 ONE = "1"  # the argument of COUNT(*)
 MOST = 2_000_000  # rows that the driver takes at once
 
@@ -149,7 +149,7 @@ class Over(Unary):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Compute the calls over new and kept rows; keep the rows that later rows need."""
         delta = deltas[0]
-        clock = self._clock(tick, least(delta.clocks.values()))
+        memory = Memory(tick, self, self._clock(tick, least(delta.clocks.values())))
         answers: list[DataFrame] = []
         files: list[Segment] = []
         count = 0
@@ -160,7 +160,7 @@ class Over(Unary):
             for piece in self._pieces(
                 tick, delta, self.emits().internals if taken is None else (ROWTIME, POSITION), collated
             ):
-                fresh, answer = self._answer(tick, piece, control, clock)
+                fresh, answer = self._answer(memory, piece, control)
                 if answer is None:
                     continue
                 if taken is not None:
@@ -168,9 +168,7 @@ class Over(Unary):
                 else:
                     answers.append(to_spark_rows(tick, self, fresh, answer, control.types))
                 count += fresh.num_rows
-        for what in (ROWS, HEADS):
-            tick.segments(self, what).forget(clock)
-            self._compact(tick, what, clock)
+        memory.finish()
         rows = reduce(lambda one, other: one.unionByName(other), answers) if answers else None
         return Delta(rows, delta.clocks, count, delta.lowest, delta.highest, files=tuple(files) or None)
 
@@ -305,11 +303,12 @@ class Over(Unary):
             ends.append(f"{measured} + {(self.windows.span or 0) + 1}L")
         return ends[0] if len(ends) == 1 else f"least({', '.join(ends)})"
 
-    def _answer(self, tick: Tick, piece: pa.Table, control: OverControl, clock: int) -> tuple[pa.Table, Answer | None]:
-        fresh, answer = answered(tick, self, piece, lambda what: self._state(tick, what, piece))
+    def _answer(self, memory: Memory, piece: pa.Table, control: OverControl) -> tuple[pa.Table, Answer | None]:
+        tick = memory.tick
+        fresh, answer = answered(tick, self, piece, lambda what: memory.read(what, piece))
         if answer is None:
             return fresh, None
-        self._keep(tick, answer, min(clock, self._reached(fresh)))
+        memory.keep(answer, min(memory.clock, self._reached(fresh)))
         for call in self.calls:
             if call.mark:
                 kind = control.types[call.column.name]
@@ -328,64 +327,18 @@ class Over(Unary):
     @property
     def _rows(self) -> Kept:
         measured = () if self.order is None else (RANGE_VALUE,)
-        return Kept(DUE, (*self._places, *measured, *self.windows.arguments), ROWS)
+        counted = "" if self.windows.timed else "held_rows"
+        return Kept(DUE, (*self._places, *measured, *self.windows.arguments), ROWS, counted=counted)
 
     @property
     def _heads(self) -> Kept:
         parts = [call.parts for call in self.windows.calls if call.running]
         every, some = (sorted(set().union(*names)) for names in zip(*parts, strict=True))
-        return Kept(DUE, (*self._places, *every), HEADS, tuple(some))
+        return Kept(DUE, (*self._places, *every), HEADS, tuple(some), counted="held_heads")
 
     @property
     def _places(self) -> tuple[str, ...]:
         return (POSITION, AT, DUE, *self.windows.keys, *([KEY_HASH] if self.keys else []))
-
-    def _state(self, tick: Tick, what: str, fresh: pa.Table) -> pa.Table | None:
-        """Return the kept rows of the new rows' keys, in stream order."""
-        segments = tick.segments(self, what)
-        low = BEGINNING
-        if self.windows.timed:
-            low = int(np.asarray(fresh[RANGE_VALUE if RANGE_VALUE in fresh.column_names else AT].combine_chunks())[0])
-        tables = segments.tables(segments.overlapping(low, END))
-        if self.keys and tables:
-            hashes = np.unique(np.asarray(fresh[KEY_HASH]))
-            tables = [of_keys(table, hashes) for table in tables]
-        tables = [table for table in tables if table.num_rows]
-        if not tables:
-            return None
-        together = self._newest(pa.concat_tables(tables, promote_options="default"))
-        return renewed(self.windows, together, fresh) if what == HEADS else together
-
-    def _keep(self, tick: Tick, answer: Answer, clock: int) -> None:
-        if self.windows.rows_kept or self.windows.span is not None:
-            self._add(tick, ROWS, answer.kept, clock)
-        if answer.heads is not None:
-            self._add(tick, HEADS, answer.heads, clock)
-
-    def _add(self, tick: Tick, what: str, rows: pa.Table, clock: int) -> None:
-        tick.segments(self, what).add(tick.keep(self, what, self._by_hash(alive(rows, clock)), DUE))
-
-    def _by_hash(self, rows: pa.Table) -> pa.Table:
-        """Return rows sorted by the hash of the key, so that the rows of a few keys are found quickly."""
-        if not self.keys:
-            return rows
-        return rows.take(pa.array(np.argsort(np.asarray(rows[KEY_HASH]), kind="stable")))
-
-    def _newest(self, rows: pa.Table) -> pa.Table:
-        """Return rows in stream order; a row that was kept again because its key lives on comes once."""
-        return newest(rows) if self.expires is not None else rows.sort_by(POSITION)
-
-    def _compact(self, tick: Tick, what: str, clock: int) -> None:
-        segments = tick.segments(self, what)
-        crowded = segments.crowded()
-        if not crowded:
-            return
-        rows = self._newest(alive(pa.concat_tables(segments.tables(crowded), promote_options="default"), clock))
-        if what == HEADS:
-            rows = lasting(self.windows.keys, rows, 1, None)
-        elif not self.windows.timed:
-            rows = lasting(self.windows.keys, rows, self.windows.rows_kept, self.windows.span)
-        segments.replace(crowded, tick.keep(self, what, self._by_hash(rows), DUE))
 
     def _clock(self, tick: Tick, bound: int) -> int:
         """Return the clock up to which no row is needed any more: the bound, or its value if RANGE measures another."""

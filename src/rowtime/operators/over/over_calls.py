@@ -31,7 +31,8 @@ class OverControl(Control):
 
     ``types``: the Spark type of each call. ``straight``: the kernel gives the same types as Spark. ``collated``: the
     columns that hold text with a collation. ``bound`` (µs UTC), ``clock``: the last bound for which Spark was asked,
-    and the value there that RANGE measures.
+    and the value there that RANGE measures. ``held_rows``, ``held_heads``: how many rows and accumulators the keys
+    have that end later than ``held_at`` (µs UTC); ``None`` if an older version did not count them.
     """
 
     types: Mapping[str, str] = field(default_factory=dict)
@@ -39,6 +40,9 @@ class OverControl(Control):
     collated: Sequence[str] = field(default_factory=list)
     bound: int | None = None
     clock: int = BEGINNING
+    held_rows: int | None = None
+    held_heads: int | None = None
+    held_at: int = BEGINNING
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from rowtime.core.columns import AT, DUE, KEY_HASH, POSITION, RANGE_VALUE
 from rowtime.core.threads import at_once, processors
 from rowtime.kernels.frames import Ints
+from rowtime.kernels.stock import Stock
 from rowtime.kernels.window_functions import Table
 from rowtime.kernels.windowed import Answer, Computation, Windows, lasting
 
@@ -61,7 +62,7 @@ def _by_time(windows: Windows, kept: pa.Table | None, fresh: pa.Table, slices: i
     left = pa.concat_tables(answer.kept for answer in answers)
     if not windows.timed:  # for each slice, a row that might have been the last one's
         left = lasting(windows.keys, left, windows.rows_kept, windows.span)
-    return Answer(_joined(answers, None), left, None)
+    return Answer(_joined(answers, None), left, None, answers[0].before, answers[-1].after)
 
 
 def _together(tables: Sequence[pa.Table]) -> pa.Table:
@@ -82,7 +83,9 @@ def _by_key(windows: Windows, heads: pa.Table | None, kept: pa.Table | None, fre
     answers = _answers(windows, parts)
     tables = [answer.heads for answer in answers if answer.heads is not None]
     left = pa.concat_tables(answer.kept for answer in answers)
-    return Answer(_joined(answers, np.concatenate(places)), left, pa.concat_tables(tables) if tables else None)
+    values, heads = _joined(answers, np.concatenate(places)), pa.concat_tables(tables) if tables else None
+    before, after = (Stock.of(parts) for parts in zip(*((a.before, a.after) for a in answers), strict=True))
+    return Answer(values, left, heads, before, after)
 
 
 def _of_slice(rows: pa.Table, number: int, slices: int) -> Ints:
