@@ -147,6 +147,10 @@ def test_a_changed_definition_was_read_as_another_one(home: Home) -> None:
     ) as caught:
         home.definition("bids")
     assert code(caught) == "R501"
+    assert "Restore the file from a copy; or delete it" in str(caught.value)
+    path.unlink()
+    home.define("bids", BIDS)
+    assert home.definition("bids") == BIDS
 
 
 def test_a_definition_of_an_older_version_has_no_checksum(home: Home) -> None:

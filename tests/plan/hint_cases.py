@@ -659,6 +659,15 @@ SYSTEMS = [  # statements and clauses of other systems
     ),
     Case("INSERT INTO o BY NAME SELECT STREAM page AS y, n AS x FROM s", "R101", r"(INSERT INTO o \(a, b\))", "INSERT INTO o BY NAME", "INSERT INTO o (y, x)"),
     Case("SELECT STREAM * FROM s UNPIVOT (v FOR name IN (n, id))", "R190", r"each column: (FROM s LATERAL VIEW EXPLODE\(MAP\()'a', a, 'b', b(\)\) x AS name, value)", "", "SELECT STREAM name, value {0}'n', n, 'id', id{1}"),
+    *(
+        Case(f"SELECT STREAM page FROM s WHERE {test}", "R105", "Write (SELECT STREAM), .* WHERE: (.*)[.]$", old, new)
+        for test, old, new in (
+            ("EXISTS (SELECT 1 FROM r WHERE r.page = s.page)", "SELECT 1 FROM r WHERE", "{0} 1 FROM r WHERE {1} AND"),
+            ("NOT EXISTS (SELECT 1 FROM r AS x WHERE x.n = s.n)", "SELECT 1 .* WHERE", "{0} 1 FROM r AS x WHERE {1} AND"),
+            ("page IN (SELECT page FROM r)", "SELECT page FROM r", "{0} page FROM r WHERE {1}"),
+        )
+    ),
+    Case("SELECT STREAM page FROM s WHERE EXISTS (SELECT 1 FROM r WHERE r.page = s.page AND r.ROWTIME BETWEEN s.ROWTIME AND s.ROWTIME + INTERVAL '1' HOUR)", "R105", "Write (SELECT STREAM)[.]", "SELECT 1", "{0} 1"),
     Case("SELECT DISTINCT FLOOR(s.ROWTIME TO HOUR) AS h FROM s", "R105", "Write (SELECT STREAM DISTINCT)", "SELECT DISTINCT", "{0}"),
     Case("SELECT STREAM n FROM s WHERE n > :limit", "R107", r"Write a variable, [$]{limit}, and give its value: --set limit=(3)", ":limit", "{0}"),
     Case("FROM s SELECT n", "R101", r": (SELECT STREAM \* FROM s)[.]", "", "{0}"),
@@ -697,7 +706,20 @@ LATER = "r.u BETWEEN {0} AND {0} + INTERVAL '1' HOUR"
 THREE = "; ".join(f"CREATE STREAM {name} (page STRING, at TIMESTAMP) USING csv OPTIONS (path '/data/{name}')" for name in "xyz")
 BOTH = "{0}.page = {1}.page AND {0}.at BETWEEN {1}.at AND {1}.at + INTERVAL '1' HOUR"
 IN_ROWS = THREE.replace("at TIMESTAMP", "at TIMESTAMP ASCENDING").replace("ASCENDING", "ASCENDING WITHIN 5 ROWS", 1)
+MILLIS = "; ".join(f"CREATE STREAM {name} (page STRING, ms BIGINT, madeMs BIGINT, n BIGINT) USING json OPTIONS (path '/data/{name}')" for name in "xy")
+AT_MILLIS = f"{MILLIS}; SELECT STREAM x.page FROM x JOIN y ON x.page = y.page"
 TIMES = [
+    *(
+        Case(f"{AT_MILLIS} {condition}", "R225", "compares them: (SELECT .*TIMESTAMP_MILLIS.*)[.]$", "SELECT.*", "{0}")
+        for condition in (
+            "AND y.ms BETWEEN x.ms - 500 AND x.ms + 60 * 60 * 1000",
+            "WHERE y.madeMs >= x.ms AND y.madeMs <= x.ms + 90000",
+            "AND y.ms - x.ms <= 60 * 1000",
+            "AND y.ms > x.ms",
+        )
+    ),
+    Case(f"{AT_MILLIS} AND y.n BETWEEN x.n AND x.n + 60000", "R225", r"For a number t write .*, (timestamp_millis\()t(\)) or", "SELECT.*", "SELECT STREAM x.page FROM (SELECT STREAM {0}n{1} AS ROWTIME, * FROM x ORDER BY {0}n{1} WITHIN INTERVAL '1' MINUTE) AS x JOIN (SELECT STREAM {0}n{1} AS ROWTIME, * FROM y ORDER BY {0}n{1} WITHIN INTERVAL '1' MINUTE) AS y ON x.page = y.page AND y.ROWTIME BETWEEN x.ROWTIME AND x.ROWTIME + INTERVAL '1' MINUTE"),
+    Case(f"{THREE}; WITH early AS (SELECT STREAM page, at FROM x WHERE page > 'a') SELECT STREAM y.page FROM y JOIN early ON {BOTH.format('early', 'y')}", "R225", "compares them: (WITH .* FROM early ORDER BY .*)[.]$", "WITH.*", "{0}"),
     Case(f"{THREE}; SELECT STREAM x.page FROM x JOIN y ON {BOTH.format('y', 'x')} JOIN z ON {BOTH.format('z', 'x')}", "R225", "compares them: (SELECT .*)[.]$", "SELECT.*", "{0}"),
     Case(f"{THREE}; SELECT STREAM x.page FROM x JOIN y ON {BOTH.format('y', 'x')} LEFT JOIN z ON {BOTH.format('z', 'y')}", "R225", "compares them: (SELECT .*)[.]$", "SELECT.*", "{0}"),
     Case(f"{THREE}; SELECT STREAM x.page FROM x, y, z WHERE {BOTH.format('y', 'x')} AND {BOTH.format('z', 'y')}", "R152", "compares them: (SELECT .*)[.]$", "SELECT.*", "{0}"),

@@ -12,6 +12,7 @@ FOLLOWED: dict[str, str] = {
     # Streams of other scripts.
     "If another script has defined it, give this script a home of its own: --home DIR. Or choose another name. Or write CREATE OR REPLACE STREAM: then the other script is refused, and checkpoints that read the stream may be.": "tests/cli/test_homes.py::test_a_stream_that_another_script_defines_is_the_only_problem_and_a_home_of_its_own_solves_it",
     "Give this script a home of its own: --home DIR. Or choose another name for the stream. Otherwise change the other script too.": "tests/cli/test_homes.py::test_replacing_a_stream_names_the_checkpoints_that_it_breaks",
+    "Restore the file from a copy; or delete it, and start the script that defines the stream.": "tests/client/test_home.py::test_a_changed_definition_was_read_as_another_one",
     # Row patterns, while they run.
     "Make it return NULL instead, with NULLIF, TRY_CAST or try_divide.": "tests/runtime/test_match_recognize.py::test_a_condition_is_evaluated_only_for_rows_that_are_reached",
     "Make the conditions in DEFINE exclude each other, or give quantifiers an upper limit.": "tests/runtime/test_match_recognize.py::test_a_pattern_with_too_many_paths_ends_the_run",

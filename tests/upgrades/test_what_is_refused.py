@@ -172,7 +172,7 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "a pump of another name": (
         BOTH,
         BOTH.replace("PUMP p2", "PUMP q2"),
-        "q2 is new, and p2, which is gone, has left rows under its name\nKeep the name and the target",
+        "q2 is new, and p2, which is gone, still owns its target or name\nKeep the name and the target",
     ),
     "a pump into a stream that is read": (
         script(RAW),
@@ -235,7 +235,7 @@ def test_a_removed_pump_may_come_back_and_no_other_takes_its_place() -> None:
     assert back is not None
     assert back.lines == ("p2 is new",)
     for other in (BOTH.replace("PUMP p2", "PUMP q2"), BOTH.replace("INTO raw", "INTO other")):
-        with pytest.raises(Refused, match="p2, which is gone, has left rows"):
+        with pytest.raises(Refused, match="p2, which is gone, still owns"):
             upgrade_of(without, compiled(other))
 
 

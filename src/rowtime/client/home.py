@@ -108,7 +108,8 @@ class Home:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            raise _unreadable(path, error) from error
+            hint = _DAMAGED if isinstance(error, ValueError) else ""
+            raise _unreadable(path, error, hint) from error
 
     def names(self) -> list[str]:
         """Return the names of all defined streams, lower-cased, sorted."""
@@ -225,8 +226,11 @@ def _reaching(home: Place) -> Iterator[None]:
         raise (_unreadable(home, error) if problem is None else Failure(problem)) from error
 
 
-def _unreadable(path: Place, why: object) -> Failure:
-    return Failure(Problem("R501", f"{path} cannot be used: {why}"))
+_DAMAGED = "Restore the file from a copy; or delete it, and start the script that defines the stream."
+
+
+def _unreadable(path: Place, why: object, hint: str = "") -> Failure:
+    return Failure(Problem("R501", f"{path} cannot be used: {why}", hint=hint))
 
 
 MOST: Final = 100  # sibling folders that are searched

@@ -270,7 +270,7 @@ class _Admission:
         same = [name for name, place in former.items() if place == target and node.format not in PASSING]
         if former.get(node.name, target) != target or (same and node.name not in same):
             who = _shown(node.name if node.name in former else same[0])
-            what = f"{_shown(node.name)} is new, and {who}, which is gone, has left rows under its name"
+            what = f"{_shown(node.name)} is new, and {who}, which is gone, still owns its target or name"
             hint = "Keep the name and the target of an existing pump; give a new pump others."
             raise refuse("R401", f"the checkpoint belongs to another query: {what}", hint)
 

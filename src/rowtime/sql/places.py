@@ -16,6 +16,8 @@ from sqlglot import Token, exp
 from rowtime.core.errors import Place, Refused, refuse
 from rowtime.sql.filled import as_written
 
+NAMED = "named"  # meta: the name that the user wrote, of an identifier that is known by another
+
 
 def locate(node: exp.Expr, first: Token, last: Token) -> None:
     """Record on a node that it extends from one token to another.
@@ -38,6 +40,15 @@ def unlocated(node: exp.Expr) -> exp.Expr:
         for key in ("line", "col", "start", "end"):
             part.meta.pop(key, None)
     return node
+
+
+def as_named(node: exp.Expr) -> exp.Expr:
+    """Return a copy in which inputs have the names that the user wrote, not those by which they are known here."""
+    copied = node.copy()
+    for part in copied.find_all(exp.Identifier):
+        if NAMED in part.meta:
+            part.replace(exp.to_identifier(part.meta[NAMED]))
+    return copied
 
 
 def position(node: exp.Expr) -> tuple[int, int] | None:

@@ -20,7 +20,7 @@ from rowtime.plan.bind.tables import Tables
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.nodes import Panes
 from rowtime.sql.numbers import whole_number
-from rowtime.sql.places import place_of, refuse_at
+from rowtime.sql.places import NAMED, place_of, refuse_at
 from rowtime.sql.statements import Statement
 
 _AROUND = ("order", "limit", "offset", "with_")
@@ -160,6 +160,7 @@ def _rename(table: exp.Table, unique: str) -> None:
         table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
     new = exp.to_identifier(unique, quoted=True)
     new.meta.update(old.meta)
+    new.meta.setdefault(NAMED, old.name)
     table.set(field, new)
 
 

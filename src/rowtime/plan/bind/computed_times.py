@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from sqlglot import TokenType, exp
 
 from rowtime.core.columns import ROWTIME
+from rowtime.core.time import SECOND
 from rowtime.expr.facts import Kind
 from rowtime.expr.group_end import unshifted
 from rowtime.plan.bind.join_range import Clause
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.generate import to_rowtime
+from rowtime.sql.intervals import interval_text
+from rowtime.sql.numbers import whole_number
+from rowtime.sql.script import parse_expression
 
 _ROWTIME = "ROWTIME"  # in a query
 _COMPARISONS = (exp.GTE, exp.GT, exp.LTE, exp.LT, exp.EQ, exp.NullSafeEQ)
@@ -53,6 +58,66 @@ class EventTime:
         rowtime: exp.Expr = exp.column(_ROWTIME, self.alias)
         rowtime = exp.cast(rowtime, "DATE") if self.of_days else rowtime
         return condition.transform(lambda part: rowtime.copy() if part == self.value else part)
+
+
+_UNITS = (
+    ("seconds", "s|secs?|seconds", SECOND),
+    ("millis", "ms|millis|milliseconds", 1_000),
+    ("micros", "us|micros|microseconds", 1),
+)
+_WHOLE = ("INT", "BIGINT")
+_RANGES = (exp.Between, exp.GTE, exp.GT, exp.LTE, exp.LT)
+
+
+def ranges_of_numbers(query: exp.Select, clause: Clause) -> Iterator[tuple[exp.Expr, list[exp.Column]]]:
+    """Yield the conditions of a query that compare whole numbers of both sides with each other, and their columns."""
+    sides = [
+        {(source.alias.lower(), name.lower()) for source in inputs for name, c in source.columns if c.type in _WHOLE}
+        for inputs in clause.inputs
+    ]
+    for part in [*query.find_all(*_RANGES)]:
+        columns = [*part.find_all(exp.Column)]
+        named = {(column.table.lower(), column.name.lower()) for column in columns}
+        if all(named & side for side in sides) and named <= sides[0] | sides[1]:
+            yield part, columns
+
+
+def counted_times(query: exp.Select, clause: Clause) -> tuple[exp.Select, list[EventTime]]:
+    """Return the query with times in place of numbers that count them by their names (``ms``), and these times.
+
+    Only conditions change that compare such columns of both sides with each other; there are none if no condition does.
+    """
+    rewritten, times = query.copy(), dict[str, EventTime]()
+    for part, columns in ranges_of_numbers(rewritten, clause):
+        units = {_counts(column.name) for column in columns}
+        if len(units) != 1 or None in units:
+            continue
+        [(call, unit)] = filter(None, units)
+        values = {column: parse_expression(f"timestamp_{call}({to_rowtime(column)})") for column in columns}
+        times |= {column.table.lower(): EventTime(column.table, "", value=value) for column, value in values.items()}
+        timed = part.transform(lambda node, of=values, unit=unit: of[node].copy() if node in of else _moved(node, unit))
+        if all(number.is_string for number in timed.find_all(exp.Literal)):
+            part.replace(timed)
+    return rewritten, [*times.values()]
+
+
+def _moved(node: exp.Expr, unit: int) -> exp.Expr:
+    """Return a sum with an interval in place of a whole number, or of a product of whole numbers."""
+    if isinstance(node, exp.Add | exp.Sub):
+        for name in ("this", "expression"):
+            value = node.args[name].unnest()
+            factors = [
+                whole_number(one.unnest()) for one in (value.flatten() if isinstance(value, exp.Mul) else [value])
+            ]
+            if None not in factors:
+                node.set(name, parse_expression(interval_text(prod(filter(None, factors)) * unit)))
+    return node
+
+
+def _counts(name: str) -> tuple[str, int] | None:
+    """Return what a column counts by the end of its name, and how many µs one is."""
+    word = re.split(r"_|(?<=[a-z])(?=[A-Z])", name)[-1].lower()
+    return next(((unit, micros) for unit, words, micros in _UNITS if re.fullmatch(words, word)), None)
 
 
 KindOf = Callable[[exp.Expr], Kind]

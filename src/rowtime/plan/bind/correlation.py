@@ -13,10 +13,12 @@ from sqlglot import exp
 
 from rowtime.core.errors import Refused
 from rowtime.expr.many_rows import has_aggregates
+from rowtime.operators.contract import Operator
+from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.sql.numbers import whole_number
 from rowtime.sql.places import refuse_at
 
-NamesOf = Callable[[exp.Expr], Sequence[str]]
+Bound = Callable[[exp.Expr], Operator]
 Tables = Callable[[exp.Expr], Sequence[str] | None]
 """The columns of a table or of a query over tables; ``None`` for everything else."""
 _KNOWN = frozenset({"expressions", "from_", "where", "group", "having", "distinct", "stream", "kind"})
@@ -182,7 +184,7 @@ class Derived:
         return subquery
 
 
-def read(text: str, node: exp.Expr, tables: Tables, names_of: NamesOf) -> Inner:
+def read(text: str, node: exp.Expr, tables: Tables, bound: Bound) -> Inner:
     """Analyse a sub-query; raises ``Refused`` (R105, R190) unless it is one SELECT over one input."""
     query = in_one_select(node.unnest(), tables)
     source = query.args.get("from_") if isinstance(query, exp.Select) else None
@@ -191,11 +193,16 @@ def read(text: str, node: exp.Expr, tables: Tables, names_of: NamesOf) -> Inner:
         raise refuse_at(text, node, "R190", f"{what}; others are not supported", _PLAIN)
     item = source.this
     table = table_of(query, tables)
-    if table is None and query.args.get("stream") is not True:
-        raise refuse_at(text, query, "R105", "a stream cannot be read as a table", "Write SELECT STREAM.")
-    without_schema(query, item)
     everything = exp.Select(expressions=[exp.Star()], from_=source.copy(), stream=True)
-    columns = table if table is not None else names_of(everything)
+    tests = node.parent
+    while isinstance(tests, exp.Paren | exp.Subquery):
+        tests = tests.parent
+    is_value = not isinstance(tests, exp.In | exp.Exists | exp.Any | exp.All)  # for which no stream is possible
+    if table is None and query.args.get("stream") is not True and not is_value:
+        limit = "" if is_lifetimes(bound(everything)) else _limit(query, tests)
+        raise refuse_at(text, query, "R105", "a stream cannot be read as a table", f"Write SELECT STREAM{limit}.")
+    without_schema(query, item)
+    columns = table if table is not None else bound(everything).emits().names
     inner = Inner(text, query, item, [column.lower() for column in columns], table is not None)
     more = next((clause for clause, value in query.args.items() if value and clause not in _KNOWN), None)
     if more is not None:
@@ -208,6 +215,17 @@ def read(text: str, node: exp.Expr, tables: Tables, names_of: NamesOf) -> Inner:
         hint = "Write it next to the other one: WHERE x IN (SELECT k FROM t) AND y IN (SELECT k FROM u); or join both."
         raise refuse_at(text, nested, "R190", what, hint)
     return inner
+
+
+def _limit(query: exp.Select, tests: exp.Expr | None) -> str:
+    """Return what to add to a sub-query of a stream whose WHERE does not mention time."""
+    outer = tests.find_ancestor(exp.Select) if tests is not None else None
+    where, around = query.args.get("where"), outer.args.get("from_") if outer is not None else None
+    if around is None or (where is not None and any(c.name.lower() == "rowtime" for c in where.find_all(exp.Column))):
+        return ""
+    inside, outside = query.args["from_"].this.alias_or_name, around.this.alias_or_name
+    limit = f"{inside}.ROWTIME BETWEEN {outside}.ROWTIME - INTERVAL '1' HOUR AND {outside}.ROWTIME"
+    return f", and limit the time between the rows in its WHERE: {limit}"
 
 
 def without_schema(query: exp.Select, source: exp.Expr) -> None:

@@ -19,7 +19,13 @@ from rowtime.expr.facts import Kind
 from rowtime.expr.monotonicity import prove
 from rowtime.operators.contract import Operator, walk
 from rowtime.operators.over.over_calls import RunningMark
-from rowtime.plan.bind.computed_times import EventTime, compared_times, may_compare_times
+from rowtime.plan.bind.computed_times import (
+    EventTime,
+    compared_times,
+    counted_times,
+    may_compare_times,
+    ranges_of_numbers,
+)
 from rowtime.plan.bind.join_range import Clause, Range, between, comparisons, missing_limit
 from rowtime.plan.bind.scope import Input, Scope, mark_of
 from rowtime.plan.bind.sources import Binder
@@ -27,7 +33,7 @@ from rowtime.plan.bind.struct_fields import kind_of_field
 from rowtime.plan.bind.window_tables import NAMES
 from rowtime.plan.file_times import timed_by_files
 from rowtime.sql.generate import to_rowtime
-from rowtime.sql.places import place_of, refuse_at, unlocated
+from rowtime.sql.places import as_named, place_of, refuse_at, unlocated
 from rowtime.sql.script import parse_script
 from rowtime.sql.statements import Query
 
@@ -35,6 +41,7 @@ _OTHERWISE = (
     "Promote the event time of each input in a sub-query or a view: SELECT STREAM t AS ROWTIME, * FROM s ORDER BY t "
     "WITHIN INTERVAL '1' MINUTE. Then limit the time between the rowtimes in ON."
 )
+_OF_NUMBERS = "For a number t write timestamp_seconds(t), timestamp_millis(t) or timestamp_micros(t)."
 TOLERANCE: Final = "INTERVAL '1' MINUTE"
 
 
@@ -146,9 +153,10 @@ def promoted(query: exp.Select, times: Sequence[EventTime]) -> exp.Select:
         if isinstance(item, exp.Table):
             item.set("alias", None)
         within = time.within or TOLERANCE
-        text = f"SELECT STREAM {column} AS ROWTIME, * FROM {to_rowtime(item)} ORDER BY {column} WITHIN {within}"  # noqa: S608 - rowtime's own SQL
+        text = f"SELECT STREAM {column} AS ROWTIME, * FROM s ORDER BY {column} WITHIN {within}"  # noqa: S608 - rowtime's own SQL
         [statement] = parse_script(text).statements
         assert isinstance(statement, Query)
+        statement.query.args["from_"].set("this", item)
         alias = exp.TableAlias(this=exp.to_identifier(time.alias))
         inner = exp.Subquery(this=unlocated(statement.query), alias=alias)
         inner.meta.update(next((part.meta for part in place.this.walk() if "start" in part.meta), {}))
@@ -250,9 +258,10 @@ class Untimed:
                 refused = None if way is None else self.binder.refusal(way, self.name)
                 if way is not None and refused is None:
                     promote = _in_rows(limited[0] if limited else ())
-                    return f"{promote} the event times{ranged}, so that ON compares them: {to_rowtime(way)}."
+                    return f"{promote} the event times{ranged}, so that ON compares them: {to_rowtime(as_named(way))}."
                 way = refused.way if isinstance(refused, NotPromoted) else None
-        return _OTHERWISE
+        numbers = any(ranges_of_numbers(self.query, self.clause))
+        return f"{_OTHERWISE} {_OF_NUMBERS}" if numbers else _OTHERWISE
 
     def _ways(self, limited: tuple[Times, Range] | None) -> Iterator[exp.Select]:
         """Yield the query with the event times of this join promoted, and with a limit of the rowtimes besides."""
@@ -268,6 +277,12 @@ class Untimed:
         for pair in compared_times(self.clause, parts, self._kind):
             query = promoted(self.query, [time for time in pair if time.alias])
             yield query
+            yield with_range(query, self.query, self.clause, Range(vague=tuple(parts)))
+        timed, of_numbers = counted_times(self.query, self.clause)
+        if of_numbers:
+            query = promoted(timed, of_numbers)
+            if timed != self.query:
+                yield query
             yield with_range(query, self.query, self.clause, Range(vague=tuple(parts)))
         unknown = any(may_compare_times(self.clause, part, self._kind) for part in parts)
         only = None if unknown else only_times(self.clause)

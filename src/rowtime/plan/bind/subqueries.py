@@ -89,7 +89,7 @@ class Subqueries:
         return self._read(node).outside
 
     def _read(self, node: exp.Expr) -> Inner:
-        return read(self.text, node, self.tables, lambda query: self.bound(query).emits().names)
+        return read(self.text, node, self.tables, self.bound)
 
     def _filters(self, part: exp.Expr) -> bool:
         """Replace a condition by a join, and return True, if that is possible."""
