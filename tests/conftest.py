@@ -15,6 +15,8 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+os.environ.setdefault("ROWTIME_SMALL_TICKS", "driver")  # most tests are of operators; those of tasks ask for tasks
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--part 1/2`` runs the first of two parts of the tests; a test's name decides its part."""

@@ -111,7 +111,7 @@ class Case:
     def engine(self, spark: SparkSession | None, small_ticks: str | None = None) -> Engine:
         """Return a driver, which begins with recovery."""
         pipeline = self.pipeline(spark)
-        pipeline.small_ticks = None if small_ticks is None else SmallTicks(small_ticks)
+        pipeline.small_ticks = SmallTicks.chosen(small_ticks)
         return pipeline._engine(self.check, self.limits, ends=True)  # noqa: SLF001 - tick by tick
 
     @property

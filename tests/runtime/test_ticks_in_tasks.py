@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -105,6 +107,51 @@ def test_what_needs_the_session_stays_with_the_driver(spark: SparkSession, tmp_p
     assert "LOUDER" in tasks.needs
 
 
+SHOP = """
+class Doubled:
+    def columns(self, given):
+        return [("d", "BIGINT")]
+
+    def process(self, rows, state):
+        import pyarrow.compute as pc
+        return rows.select(["ROWTIME"]).append_column("d", pc.multiply(rows["a"], 2))
+"""
+TABLE = """
+CREATE STREAM s (a BIGINT); CREATE FUNCTION f AS '{module}:Doubled'; INSERT INTO s (a) VALUES (1), (2);
+SELECT STREAM d FROM STREAM(f(CURSOR(SELECT STREAM a FROM s))) AS t;
+"""
+
+
+def test_a_module_beside_the_script_is_found_in_a_task(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop_of_tasks.py").write_text(SHOP)
+    monkeypatch.chdir(tmp_path)
+    assert _doubled(spark, tmp_path, "shop_of_tasks") == ([2, 4], "")
+
+
+def test_code_that_is_not_where_the_task_is_stays_with_the_driver(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a class of a notebook, or a module that another machine does not have."""
+    module = ModuleType("only_here")
+    exec(SHOP, vars(module))  # noqa: S102 - a module without a file
+    module.Doubled.__module__ = "only_here"
+    monkeypatch.setitem(sys.modules, "only_here", module)
+    got, needs = _doubled(spark, tmp_path, "only_here")
+    assert got == [2, 4]
+    assert needs == "code that is not where the task is: ModuleNotFoundError: No module named 'only_here'"
+
+
+def _doubled(spark: SparkSession, place: Path, module: str) -> tuple[list[int], str]:
+    pipeline = rt.Pipeline(spark, home=place / "home", small_ticks="spark").sql(TABLE.format(module=module))
+    got: list[int] = []
+    pipeline.sink("result", lambda batch: got.extend(row["d"] for row in batch.table().to_pylist()))
+    tasks = pipeline.run_available(place / "check").engine.tasks
+    assert tasks is not None
+    return got, tasks.needs
+
+
 def files_below(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.suffix == ".parquet"}
 
@@ -144,25 +191,22 @@ def _failed() -> bytes:
     return pickle.dumps(Report(failed="the disk of the worker is full"))
 
 
-LOCAL = ["local", "local[2]", "local[*]", "local[2, 4]"]
-CLUSTERS = ["local-cluster[2,1,1024]", "spark://host:7077", "yarn", "k8s://https://host"]
-
-
-@pytest.mark.parametrize("master", [*LOCAL, *CLUSTERS])
-def test_tasks_are_the_default_where_there_are_executors(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str
-) -> None:
-    monkeypatch.setattr(spark.sparkContext, "master", master)
-    for small_ticks, in_tasks in ((None, master in CLUSTERS), ("driver", False), ("spark", True)):
-        place = tmp_path / f"{small_ticks}"
-        pipeline = rt.Pipeline(spark, home=place / "home", small_ticks=small_ticks)
+def test_tasks_are_the_default(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = [("", "driver"), ("driver", None)]
+    for variable, given in [*here, ("", None), ("driver", "spark"), ("spark", None)]:
+        monkeypatch.setenv("ROWTIME_SMALL_TICKS", variable)
+        place = tmp_path / f"{variable}-{given}"
+        pipeline = rt.Pipeline(spark, home=place / "home", small_ticks=given)
         pipeline.sql("CREATE STREAM a (v INT); SELECT STREAM v FROM a").sink("result", lambda _: None)
         engine = pipeline._engine(place / "check", rt.Limits(), ends=False)
-        assert (engine.tasks is not None) is in_tasks
+        assert (engine.tasks is None) is ((variable, given) in here)
         engine.stop()
 
 
-def test_another_place_is_refused() -> None:
+def test_another_place_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Refused, match="R541 small_ticks is 'executor'") as refused:
         rt.Pipeline(small_ticks="executor")
     assert refused.value.problems[0].hint == "Use one of: driver, spark."
+    monkeypatch.setenv("ROWTIME_SMALL_TICKS", "Spark")
+    with pytest.raises(Refused, match="R541 small_ticks is 'Spark'"):
+        rt.Pipeline()

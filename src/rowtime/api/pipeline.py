@@ -56,8 +56,8 @@ class Pipeline:
 
     ``spark``: your session. rowtime derives its own session from it, with your functions. Without it, rowtime starts a
     local session with the settings ``conf``. ``home``: where named streams are (default ``ROWTIME_HOME``, else
-    ``.rowtime``). ``small_ticks``: where ticks of up to a million rows are computed, ``"driver"`` or ``"spark"``, which
-    is a task of Spark; by default a task on a cluster, and the driver in local mode (`docs/clusters.md`). Raises
+    ``.rowtime``). ``small_ticks``: where ticks of up to a million rows are computed, ``"spark"``, a task of Spark, or
+    ``"driver"``, this process (default ``ROWTIME_SMALL_TICKS``, else ``"spark"``; `docs/clusters.md`). Raises
     ``Refused``: R542 if both ``spark`` and ``conf`` are given, R541 for another place of small ticks.
     """
 
@@ -69,10 +69,7 @@ class Pipeline:
         conf: Mapping[str, str] | None = None,
         small_ticks: str | None = None,
     ) -> None:
-        if small_ticks not in [None, *SmallTicks]:
-            what = f"small_ticks is {small_ticks!r}; it is where small ticks are computed"
-            raise refuse("R541", what, f"Use one of: {', '.join(SmallTicks)}.")
-        self.small_ticks = None if small_ticks is None else SmallTicks(small_ticks)
+        self.small_ticks = SmallTicks.chosen(small_ticks)
         self._sessions = Sessions(spark, conf or {})
         self.home = Home(home)
         self._text: list[str] = []

@@ -16,7 +16,7 @@ from rowtime.runtime.executors.tasks import Tasks
 from rowtime.runtime.faults import naming_disks
 from rowtime.runtime.first_start import FirstStart
 from rowtime.runtime.function_pins import check, keep
-from rowtime.runtime.late_session import again_with_spark, has_executors
+from rowtime.runtime.late_session import again_with_spark
 from rowtime.runtime.schema_checks import schema_problems
 from rowtime.runtime.session import active, page_of
 from rowtime.runtime.sources.contract import Limits
@@ -116,8 +116,7 @@ def _begun(pipeline: Pipeline, spark: SparkSession, start: Start) -> Engine:
     sources, stages = pipeline.sources(program, place), pipeline.stages(program, place)
     engine = Engine(spark, program, place, sources, stages, start.limits, start.ends, start.available_now)
     engine.tables = pipeline.given_tables(program)
-    small_ticks = pipeline.small_ticks or (SmallTicks.SPARK if has_executors(spark) else SmallTicks.DRIVER)
-    engine.tasks = Tasks().over(sources.values()) if small_ticks is SmallTicks.SPARK else None
+    engine.tasks = Tasks().over(sources.values()) if pipeline.small_ticks is SmallTicks.SPARK else None
     engine.take_over = {*(name.lower() for name in start.take_over), *program.take_over}
     engine.start()
     try:

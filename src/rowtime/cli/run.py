@@ -69,8 +69,8 @@ Small = Annotated[
     SmallTicks | None,
     typer.Option(
         "--small-ticks",
-        help="Where ticks of up to a million rows are computed: the driver, or Spark's tasks. By default tasks on a "
-        "cluster, and the driver in local mode.",
+        help="Where ticks of up to a million rows are computed: Spark's tasks, or the driver, which answers sooner in "
+        "local mode. Default: ROWTIME_SMALL_TICKS, else spark.",
     ),
 ]
 

@@ -1,6 +1,6 @@
 """A Spark session that can be passed on before Spark has started; whoever uses it first waits for it.
 
-Small ticks are computed without Spark, so a run over little input may commit its results before Spark is there.
+With small ticks on the driver, a run over little input may commit its results before Spark is there.
 """
 
 from __future__ import annotations
@@ -87,12 +87,6 @@ class NoSession:
 def is_here(spark: SparkSession) -> bool:
     """Return True if using a session does not wait for Spark."""
     return not isinstance(spark, LateSession | NoSession) or (isinstance(spark, LateSession) and spark.is_here())
-
-
-def has_executors(spark: SparkSession) -> bool:
-    """Return True if tasks run in other processes than the driver's; a session that is not there yet is local."""
-    master = str(spark.sparkContext.master) if is_here(spark) else "local"
-    return master != "local" and not master.startswith("local[")
 
 
 def describe_jobs(spark: SparkSession, text: str) -> None:

@@ -145,6 +145,7 @@ def settings_for(master: str, jars: Sequence[str], conf: Mapping[str, str]) -> d
             "spark.driver.bindAddress": "127.0.0.1",
             # It takes a tenth of the start, and few ticks have jobs that it could show.
             "spark.ui.enabled": "false",
+            "spark.python.daemon.module": "rowtime.runtime.executors.worker_daemon",
         }
     jars = [*jars, *filter(None, conf.get("spark.jars", "").split(","))]
     return {

@@ -8,6 +8,7 @@ The report has none either: the rows are in files, which are durable, and which 
 from __future__ import annotations
 
 import pickle
+import sys
 import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from rowtime.core.clock import Clocks
+from rowtime.core.imported import staying
 from rowtime.core.stores import Place
 from rowtime.frames.as_dataframe import HANDING_OVER
 from rowtime.frames.catalyst import ANSWERS, Answers, Part
@@ -49,9 +51,12 @@ class Work:
     types: Mapping[str, Sequence[str]]
 
     def packed(self) -> bytes:
-        """Return the work as bytes; raises ``NeedsSparkError`` if a part of it belongs to the driver's process."""
+        """Return the work as bytes; raises ``NeedsSparkError`` if a part of it belongs to the driver's process.
+
+        Modules of table functions may be in folders that only this process searches.
+        """
         try:
-            return pickle.dumps(self)
+            return pickle.dumps((sys.path, pickle.dumps(self)))
         except (pickle.PicklingError, TypeError, AttributeError) as wrong:
             raise NeedsSparkError(str(wrong)) from wrong
 
@@ -75,9 +80,27 @@ class Report:
     rounds: int = 0
 
 
+class Unknown(Exception):
+    """A part of the work is code that is not here, such as a class of a notebook."""
+
+
+def _unpacked(packed: bytes) -> Work:
+    places, work = pickle.loads(packed)  # noqa: S301 - the driver's own
+    sys.path += [place for place in places if place not in sys.path]
+    try:
+        with staying():
+            unpacked: Work = pickle.loads(work)  # noqa: S301 - as above
+    except Exception as error:
+        raise Unknown(f"code that is not where the task is: {type(error).__name__}: {error}") from error
+    return unpacked
+
+
 def tried(packed: bytes, read: Callable[[], Read], answers: Answers) -> AllWanted | None:
     """Do the work of a tick in folders that are removed; return what its operators want of Spark."""
-    work: Work = pickle.loads(packed)  # noqa: S301 - the driver's own
+    try:
+        work = _unpacked(packed)
+    except Unknown:
+        return None
     memory, token = _memory(work.tick.folder), ANSWERS.set(answers)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -101,7 +124,10 @@ def computed(packed: bytes, read: Callable[[], Read], answers: Answers) -> bytes
 
     An error is no error of the task: the driver repeats the tick itself, and reports or handles it.
     """
-    work: Work = pickle.loads(packed)  # noqa: S301 - the driver's own
+    try:
+        work = _unpacked(packed)
+    except Unknown as unknown:
+        return pickle.dumps(Report(failed=str(unknown), always=True))
     token = ANSWERS.set(answers)
     try:
         taken = with_read(work.taken, read())
