@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -53,6 +55,7 @@ _CONF: Mapping[str, str] = {
     "spark.sql.hive.filesourcePartitionFileCacheSize": "0",
 }
 
+_DAEMON = "rowtime.runtime.executors.worker_daemon"
 _QUERY = re.compile(r"\bselect\b", re.IGNORECASE)
 _NEEDS_MORE = re.compile(r"kafka|jdbc|://", re.IGNORECASE)
 """Connectors with jars, and stores with settings."""
@@ -145,7 +148,7 @@ def settings_for(master: str, jars: Sequence[str], conf: Mapping[str, str]) -> d
             "spark.driver.bindAddress": "127.0.0.1",
             # It takes a tenth of the start, and few ticks have jobs that it could show.
             "spark.ui.enabled": "false",
-            "spark.python.daemon.module": "rowtime.runtime.executors.worker_daemon",
+            **({"spark.python.daemon.module": _DAEMON} if _runs_here(conf) else {}),
         }
     jars = [*jars, *filter(None, conf.get("spark.jars", "").split(","))]
     return {
@@ -160,6 +163,12 @@ def settings_for(master: str, jars: Sequence[str], conf: Mapping[str, str]) -> d
         **conf,
         **({"spark.jars": ",".join(jars)} if jars else {}),
     }
+
+
+def _runs_here(conf: Mapping[str, str]) -> bool:
+    """Return True if workers run the Python of this environment, so that they have rowtime."""
+    command = conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
+    return Path(shutil.which(command) or command).absolute().parent == Path(sys.executable).absolute().parent
 
 
 def whole_files(spark: SparkSession) -> None:
