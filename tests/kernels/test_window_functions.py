@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rowtime.core.columns import AT, DUE, KEY_HASH
 from rowtime.kernels import window_functions as k
-from rowtime.kernels.windowed import Answer, Frame, Wanted, Windows, lasting, newest, renewed
+from rowtime.kernels.windowed import Answer, Frame, Wanted, Windows, lasting, newest
 from rowtime.operators.over.slices import compute
 from tests.laws.pipelines import LONG
 from tests.oracle import over as oracle
@@ -166,18 +166,3 @@ def test_a_function_equals_the_oracle_however_the_rows_are_cut(name: str, kind: 
         assert all(_alike(g, w) for g, w in zip(got, wanted, strict=True)), f"{got}, expected {wanted}"
 
     holds()
-
-
-def test_an_average_continues_from_the_sums_of_earlier_versions() -> None:
-    windows = Windows((), (Wanted("f", "__a0", k.Avg(), Frame(None)),))
-    columns = {"__p": [7], AT: [0], DUE: [0], "f.n": [2]}
-    old = pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()} | {"f.s": [-5.0]})
-    numbers = {"__p": [8, 9], AT: [1, 2], DUE: [0, 0], "__a0": [2**62, -(2**62)]}
-    fresh = pa.table({name: pa.array(values, pa.int64()) for name, values in numbers.items()})
-    first = compute(windows, renewed(windows, old, fresh), None, fresh.slice(0, 1), 1)
-    assert first.values["f"].to_pylist() == [(2**62 - 5) / 3]
-    assert first.heads is not None
-    # the order in which files of both versions are read
-    together = pa.concat_tables([old, first.heads], promote_options="default")
-    last = compute(windows, renewed(windows, together, fresh), None, fresh.slice(1), 1)
-    assert last.values["f"].to_pylist() == [-5 / 4]

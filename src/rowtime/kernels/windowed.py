@@ -14,12 +14,11 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rowtime.core.columns import AT, DUE, KEY_HASH, POSITION, RANGE_VALUE
 from rowtime.core.time import END
 from rowtime.kernels import collated
-from rowtime.kernels.exact import Overflow, limbs, numbers
+from rowtime.kernels.exact import Overflow, numbers
 from rowtime.kernels.frames import Flags, Frames, Ints, Layout, by_range, by_rows, layout, sessions
 from rowtime.kernels.identity import numbered, together
 from rowtime.kernels.stock import Stock
@@ -135,24 +134,6 @@ def newest(rows: pa.Table) -> pa.Table:
     last = np.ones(len(places), np.bool_)
     last[:-1] = places[1:] != places[:-1]
     return rows.filter(pa.array(last))
-
-
-def renewed(windows: Windows, heads: pa.Table, fresh: pa.Table) -> pa.Table:
-    """Convert heads of earlier versions, which kept an AVG of BIGINTs as DOUBLE, to the present two numbers."""
-    for call in windows.calls:
-        old = f"{call.name}.s"
-        if (
-            isinstance(call.function, Avg)
-            and old in heads.column_names
-            and pa.types.is_int64(fresh[call.argument].type)
-        ):
-            sums = limbs(numbers(whole(heads[old]).cast(pa.int64(), safe=False)))
-            for part, total in zip((f"{call.name}.l", f"{call.name}.h"), sums, strict=True):
-                kept = whole(heads[part]) if part in heads.column_names else pa.nulls(heads.num_rows, pa.int64())
-                heads = heads.drop_columns([part] if part in heads.column_names else [])
-                heads = heads.append_column(part, pc.coalesce(kept, pa.array(total)))
-            heads = heads.drop_columns([old])
-    return heads
 
 
 def standing(windows: Windows, parts: Mapping[str, pa.Array] | pa.Table, count: int) -> Flags:

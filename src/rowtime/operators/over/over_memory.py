@@ -11,7 +11,7 @@ import pyarrow as pa
 from rowtime.core.columns import AT, DUE, KEY_HASH, POSITION, RANGE_VALUE
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.frames import Ints
-from rowtime.kernels.windowed import Answer, lasting, newest, ranks, renewed, standing, whole
+from rowtime.kernels.windowed import Answer, lasting, newest, ranks, standing, whole
 from rowtime.operators.contract import Tick
 from rowtime.operators.over.over_rows import alive, of_keys
 
@@ -50,8 +50,7 @@ class Memory:
         low, windows = BEGINNING, self.node.windows
         if windows.timed:
             low = int(np.asarray(fresh[RANGE_VALUE if RANGE_VALUE in fresh.column_names else AT].combine_chunks())[0])
-        rows = self._of(what, np.unique(np.asarray(fresh[KEY_HASH])) if self.node.keys else None, low)
-        return renewed(windows, rows, fresh) if what == HEADS and rows is not None else rows
+        return self._of(what, np.unique(np.asarray(fresh[KEY_HASH])) if self.node.keys else None, low)
 
     def keep(self, answer: Answer, clock: int) -> None:
         """Keep what later rows may need at a clock, and count it."""
