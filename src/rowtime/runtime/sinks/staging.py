@@ -63,7 +63,7 @@ class Declared:
     def by(cls, sink: Any) -> Any:
         """Return what a sink says."""
         required: frozenset[str] = getattr(sink, "required", frozenset())
-        return cls(getattr(sink, "casts", {}), required, getattr(sink, "proof", None))
+        return cls(getattr(sink, "casts", {}), required, getattr(sink, "proof", ()))
 
 
 class Stage:
