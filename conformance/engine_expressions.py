@@ -207,6 +207,14 @@ AGGREGATES: Final = (
         for of in ("text", "time", "nested", "array", "struct")
     ),
     "transform(array_sort(collect_list(CASE WHEN {num} > 0 THEN struct(n AS p, {num} AS v) END)), x -> x.v)",
+    *(f"{name}({{num}})" for name in ("std", "stddev_samp", "stddev_pop", "variance", "var_pop", "median", "mean")),
+    *(f"{name}({{int}})" for name in ("stddev", "var_samp", "avg", "bit_and", "bit_or", "bit_xor")),
+    *(f"{name}({{bool}})" for name in ("bool_and", "bool_or", "every", "some")),
+    "regr_count({num}, {int})", "percentile({num}, 0.25)", "percentile({int}, 0.5, n)", "mode({text}, true)",
+    "percentile_cont(0.75) WITHIN GROUP (ORDER BY {num} DESC)", "mode({time}, true)", "mode({int}, true)",
+    "count(DISTINCT {int}, {text})", "sum(DISTINCT {col:num})", "median({col:int}) FILTER (WHERE {bool})",
+    "var_pop({col:flt}) FILTER (WHERE {bool})", "avg({col:int}) FILTER (WHERE {bool})",
+    "bool_or({col:bool}) FILTER (WHERE {bool})",
 )  # fmt: skip
 _FRAMES: Final = (
     "", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW",

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     Maker = Callable[[DataFrame, Sequence[str]], DataFrame]
 
 TOGETHER: Final = 200  # expressions over one table
+FLOAT: Final = " as a float"
 AGGREGATES: Final = 60  # aggregates, and
 WINDOWS: Final = 30  # windows, beside every 800 expressions
 _EVERY: Final = 4
@@ -324,7 +325,20 @@ def _compare_whole(
             del found.here[exact]
         if there[text] == FAILS and not frame.known:
             continue  # Spark folds a constant that fails, although no row needs it
-        found.note(text, {"group": table.to_pylist()}, value, there[text])
+        coarse = _coarse if _STATISTIC.search(text) else lambda of: of
+        found.note(text, {"group": table.to_pylist()}, coarse(value), coarse(there[text]))
+
+
+_STATISTIC: Final = re.compile(r"\b(?:std|stddev|var|median|percentile|avg|mean)\w*\s*\(", re.IGNORECASE)
+"""Aggregates whose last digits may differ."""
+
+
+def _coarse(value: Any) -> Any:
+    """Return values with nine digits of numbers of floating point, and without the sign of a zero."""
+    if isinstance(value, list | tuple):
+        return [*map(_coarse, value)]
+    text = value if isinstance(value, str) else ""
+    return f"{float(text.removesuffix(FLOAT)) + 0.0:.9g}{FLOAT}" if text.endswith(FLOAT) else value
 
 
 def _exact(text: str, frame: LocalFrame) -> str:
@@ -358,7 +372,7 @@ def _listed(array: pa.Array) -> list[Any]:
     if pa.types.is_temporal(kind):
         return array.cast(pa.int32() if pa.types.is_date(kind) else pa.int64()).to_pylist()  # type: ignore[no-any-return]
     if pa.types.is_floating(kind):
-        return [None if of is None else f"{of!r} as a float" for of in array.to_pylist()]
+        return [None if of is None else f"{of!r}{FLOAT}" for of in array.to_pylist()]
     if pa.types.is_struct(kind):
         parts = {part.name: _listed(array.field(n)) for n, part in enumerate(kind)}
         return [{name: of[n] for name, of in parts.items()} if held else None for n, held in _held(array)]

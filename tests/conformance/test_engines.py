@@ -55,7 +55,7 @@ def test_many_random_expressions_are_those_of_spark(spark: SparkSession) -> None
 def test_each_rule_of_the_translator_is_drawn() -> None:
     """A new rule needs a form in `conformance.engine_expressions`."""
     held: list[str] = []
-    for draw, times, size in ((drawn, 8, 200), (drawn_aggregates, 2, 150), (drawn_windows, 1, 100)):
+    for draw, times, size in ((drawn, 8, 200), (drawn_aggregates, 5, 200), (drawn_windows, 1, 100)):
         for number in range(times):
             _, kinds, texts = draw(f"rules/{number}", size)
             scope = translated.scope_of_fields(tuple(kinds))

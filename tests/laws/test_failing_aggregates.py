@@ -34,6 +34,7 @@ CALLS = (
     "CORR(x, y)", "CORR(x, y) FILTER (WHERE b < 3)", "SUM(b)", "AVG(b)", "SUM(d)", "AVG(d)", "VAR_SAMP(x)",
     "REGR_SLOPE(x, y)", "REGR_AVGX(x, d)", "PERCENTILE(b, 0.5)", "PERCENTILE(x, 0.5, b)", "MAX(b) - MIN(b)",
     "1 / STDDEV_POP(x)", "BITMAP_COUNT(BITMAP_CONSTRUCT_AGG(b))", "SUM(LEAST(ABS(b), 100000000) * INTERVAL '1' DAY)",
+    "AVG(d) + 0 * COUNT(DISTINCT b)",
 )  # fmt: skip
 
 

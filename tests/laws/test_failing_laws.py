@@ -10,8 +10,8 @@ import pytest
 
 from rowtime.core.time import END
 from rowtime.operators.rows import attempt
-from rowtime.operators.rows.select import Select
 from rowtime.plan.program import compile_script
+from rowtime.runtime.executors import steps
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import Outcome, play
 from rowtime.testing.transcripts import ScriptItem
@@ -89,7 +89,7 @@ def test_rows_that_fail_below_a_join_are_refused_however_they_are_read(
     large = play(files, transcript(clause.sql, made), [len(made)])
     assert refused_of(large) == refused_of(small) != []
     assert rows_of(large) == rows_of(small)
-    monkeypatch.setattr(Select, "may_fail_later", lambda _: False)
+    monkeypatch.setattr(steps, "computed_at_once", lambda _: {})
     planted = play(files, transcript(clause.sql, made), [len(made)])
     assert refused_of(planted) != refused_of(small), "the planted fault is seen"
 

@@ -37,17 +37,11 @@ FILES = [
 ]
 LEFT: Final = frozenset(
     (
-        "a t-sort over a t-sort",
-        "aggregates that do not split, a shifted key",
         "distinct by a step",
         "distinct rows of sessions",
-        "groups of numbers that are judged by rank",
-        "groups sorted inside a longer step",
         "panes behind a join",
         "panes of the latest fires",
         "panes under bounds that are set",
-        "panes where regions meet",
-        "rows sorted by a column of declared order",
     )
 )
 """The laws of which the driver may compute ticks, because an expression of the query needs the session, or a table."""

@@ -20,6 +20,8 @@ from rowtime.core.columns import POSITION, ROWTIME, WRITER
 from rowtime.sql.generate import to_spark
 
 PLACE = f"{ROWTIME}, {WRITER}, {POSITION}"
+TEXT_ORDER = "CASE WHEN ({0}) IS NOT NULL THEN struct({0}, CAST(({0}) AS STRING)) END"
+"""An order in which both zeros are different, and texts that a collation does not tell apart."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,8 @@ class Part:
     """One partial column: ``seed`` over a row, ``merge`` with ``{0}`` for the column itself.
 
     ``typed``: an aggregate over the row, whose type the column has; empty if the types of seed and merge agree.
-    ``by_bytes``: the merge for text with a collation: equal texts may differ in their bytes, and Spark would take the
-    first one it meets.
+    ``by_bytes``: the merge for text with a collation, and for floating point: equal texts may differ in their bytes,
+    equal zeros in their signs, and Spark would take the first one it meets.
     """
 
     seed: str
@@ -78,7 +80,7 @@ def ordered_text(node: exp.Expr) -> str:
         return _several_by(call, condition)
     gathered = _gathered(call)
     if gathered is None:
-        return to_spark(node)
+        return to_spark(_of_chosen(node))
     value = to_spark(gathered)
     wanted = f"({value}) IS NOT NULL" + (f" AND ({condition})" if condition else "")
     rows = f"collect_list(CASE WHEN {wanted} THEN struct({PLACE}, {value} AS v) END)"
@@ -89,6 +91,16 @@ def ordered_text(node: exp.Expr) -> str:
         separator = to_spark(call.args["separator"]) if call.args.get("separator") else "''"
         return f"CASE WHEN count(CASE WHEN {wanted} THEN 1 END) > 0 THEN array_join({values}, {separator}) END"
     return values
+
+
+def _of_chosen(node: exp.Expr) -> exp.Expr:
+    """Return an aggregate; with FILTER and DISTINCT one without FILTER, for which Spark computes values of all rows."""
+    if not isinstance(node, exp.Filter) or not isinstance(node.this.this, exp.Distinct):
+        return node
+    chosen: exp.Expr = node.this.copy()
+    for value in chosen.this.expressions:
+        value.replace(exp.Case(ifs=[exp.If(this=node.expression.this.copy(), true=value.copy())]))
+    return chosen
 
 
 def _several_by(call: exp.Anonymous, condition: str) -> str:
@@ -170,9 +182,8 @@ def _same(function: str) -> Form:
 
 
 def _extreme(function: str) -> Form:
-    """Return the form of a least or greatest value; equal texts with a collation are compared by their bytes."""
-    order = "CASE WHEN ({0}) IS NOT NULL THEN struct({0}, CAST(({0}) AS STRING)) END"
-    part = Part("", f"{function}({{0}})", by_bytes=f"{function}_by({{0}}, {order})")
+    """Return the form of a least or greatest value; equal ones are compared by `TEXT_ORDER`."""
+    part = Part("", f"{function}({{0}})", by_bytes=f"{function}_by({{0}}, {TEXT_ORDER})")
     return lambda value, _by: Decomposed((replace(part, seed=value),), "{0}")
 
 
@@ -238,9 +249,25 @@ ORDERED = (*_FIRST, *_LAST, exp.ArgMax, exp.ArgMin, exp.ArrayAgg, exp.ArrayUniqu
 """Aggregates whose value depends on the order of rows."""
 
 
+SKETCHES = (
+    "PERCENTILE_APPROX", "APPROX_PERCENTILE", "HISTOGRAM_NUMERIC", "APPROX_TOP_K", "APPROX_TOP_K_ACCUMULATE",
+    "APPROX_TOP_K_COMBINE", "HLL_SKETCH_AGG", "HLL_UNION_AGG", "THETA_SKETCH_AGG", "THETA_UNION_AGG",
+    "THETA_INTERSECTION_AGG", "TUPLE_SKETCH_AGG_DOUBLE", "TUPLE_SKETCH_AGG_INTEGER", "TUPLE_UNION_AGG_DOUBLE",
+    "TUPLE_UNION_AGG_INTEGER", "TUPLE_INTERSECTION_AGG_DOUBLE", "TUPLE_INTERSECTION_AGG_INTEGER",
+)  # fmt: skip
+"""Approximate aggregates: what they drop depends on the order in which Spark meets the rows."""
+_SKETCHED = re.compile(rf"\b(?:{'|'.join(SKETCHES)})\s*\(", re.IGNORECASE)
+
+
+def sketches(aggregates: Iterable[str]) -> bool:
+    """Return True if Spark SQL of aggregates has one that is approximate."""
+    return any(map(_SKETCHED.search, aggregates))
+
+
 def orders_rows(node: exp.Expr) -> bool:
     """Return True for an aggregate call whose value depends on the order of rows."""
-    return isinstance(node, ORDERED) or (isinstance(node, exp.Anonymous) and node.name.upper() in _SEVERAL_BY)
+    called = node.name.upper() if isinstance(node, exp.Anonymous) else ""
+    return isinstance(node, (*ORDERED, exp.ApproxQuantile)) or called in (*_SEVERAL_BY, *SKETCHES)
 
 
 _IGNORING_NULLS: dict[type[exp.Expr], Form] = {

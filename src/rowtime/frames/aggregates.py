@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
+from rowtime.expr.aggregates import TEXT_ORDER
 from rowtime.frames.kinds import DECIMAL, MOST_DIGITS, PLAIN, decimal, fields_of, sql_type
-from rowtime.frames.values import READS, Rule, Scope, Value, cast, constant, only, plain
+from rowtime.frames.values import READS, USUAL, Rule, Scope, Value, cast, constant, only, plain
 from rowtime.frames.words import Untranslated
 
 _FLOATS: Final = re.compile(r"\b(?:float|double)\b", re.IGNORECASE)
 
+_SKIP_NULL: Final = (
+    exp.Min, exp.Max, exp.Sum, exp.Avg, exp.Stddev, exp.StddevSamp, exp.StddevPop, exp.Variance, exp.VariancePop,
+    exp.RegrCount, exp.Median, exp.LogicalAnd, exp.LogicalOr, exp.BitwiseAndAgg,
+    exp.BitwiseOrAgg, exp.BitwiseXorAgg,
+)  # fmt: skip
 _CAST: Final = ("CAST(sum(", "CAST(arg_")
 """How an aggregate begins whose call stands in a cast."""
 
@@ -69,11 +75,22 @@ def sort_key(node: exp.Expr, scope: Scope) -> str:
 def _counted(node: exp.Expr, scope: Scope) -> Value:
     if isinstance(node.this, exp.Star):
         return Value("count(*)", "bigint")
-    if isinstance(node.this, exp.Distinct) and len(node.this.expressions) == 1:
-        return Value(f"count(DISTINCT {plain(scope.value(node.this.expressions[0])).sql})", "bigint")
-    if node.expressions or isinstance(node.this, exp.Distinct):
+    if isinstance(node.this, exp.Distinct):
+        return _counted_distinct([plain(scope.value(part)) for part in node.this.expressions])
+    if node.expressions:
         raise Untranslated(node.sql())
     return Value(f"count({scope.value(node.this).sql})", "bigint")
+
+
+def _counted_distinct(values: Sequence[Value]) -> Value:
+    """Return the number of different values, or of lists of values without NULL."""
+    if len(values) == 1:
+        return Value(f"count(DISTINCT {values[0].sql})", "bigint")
+    if any(of.type in ("float", "double") for of in values):  # in a list, a zero has a sign
+        raise Untranslated("a list with a floating-point number")
+    fields = ", ".join(f"f{n} := {of.sql}" for n, of in enumerate(values))
+    given = " AND ".join(f"{of.sql} IS NOT NULL" for of in values)
+    return Value(f"count(DISTINCT struct_pack({fields})) FILTER (WHERE {given})", "bigint")
 
 
 def _counted_if(node: exp.Expr, scope: Scope) -> Value:
@@ -95,6 +112,15 @@ def _extreme(name: str) -> Rule:
     return rule
 
 
+def _of_signs(name: str, of: Value) -> str:
+    """Return the least or greatest number of floating point; the negative zero is less than the positive one."""
+    wanted, other = ("", "-") if name == "arg_max" else ("-", "")
+    some = f"count(*) FILTER (WHERE {of.sql} = 0 AND {'NOT ' if name == 'arg_max' else ''}signbit({of.sql})) > 0"
+    zeros = f"CASE WHEN {some} THEN CAST('{wanted}0' AS DOUBLE) ELSE CAST('{other}0' AS DOUBLE) END"
+    least = f"{name.removeprefix('arg_')}({of.sql})"
+    return f"CAST(CASE WHEN {least} = 0 THEN {zeros} ELSE {least} END AS {sql_type(of.type)})"
+
+
 def _ordered(of: Value) -> str:
     """Return a value that DuckDB orders like Spark; no nested value is NULL."""
     kinds = fields_of(of.type).values() if of.type not in PLAIN else [of.type]
@@ -105,7 +131,11 @@ def _ordered(of: Value) -> str:
 
 def _extreme_by(name: str) -> Rule:
     def rule(node: exp.Expr, scope: Scope) -> Value:
-        of, by = scope.value(node.this), scope.value(node.expression)
+        of = scope.value(node.this)
+        text_order = parse_one(TEXT_ORDER.format(node.this.sql("spark")), read="spark")
+        if of.type in ("float", "double") and node.expression == text_order:
+            return Value(_of_signs(name, of), of.type)
+        by = scope.value(node.expression)
         floats = _FLOATS.search(of.type) is not None  # of which DuckDB would compare and return one zero only
         kept = f"CAST({of.sql} AS {sql_type(of.type, bits=True)})" if floats else of.sql
         # DuckDB skips rows whose value is NULL; a struct keeps them.
@@ -116,24 +146,36 @@ def _extreme_by(name: str) -> Rule:
 
 
 def _sum(node: exp.Expr, scope: Scope) -> Value:
-    if isinstance(node.this, exp.Distinct):
-        raise Untranslated(node.sql())
-    of = scope.value(node.this)
+    distinct = isinstance(node.this, exp.Distinct)
+    of = scope.value(node.this.expressions[0] if distinct else node.this)
+    added = f"sum({'DISTINCT ' if distinct else ''}{of.sql})"
     if of.whole:
-        return Value(f"CAST(sum({of.sql}) AS BIGINT)", "bigint")
-    if of.type == "double":
-        return Value(f"sum({of.sql})", "double")
+        return Value(f"CAST({added} AS BIGINT)", "bigint")
+    if of.type == "double" and not distinct:
+        return Value(added, "double")
     if match := DECIMAL.fullmatch(of.type):
         kind = decimal(min(MOST_DIGITS, int(match[1]) + 10), int(match[2]))
-        return Value(f"CAST(sum({of.sql}) AS {kind})", kind)
+        return Value(f"CAST({added} AS {kind})", kind)
     raise Untranslated(of.type)
 
 
 def _filtered(node: exp.Expr, scope: Scope) -> Value:
-    inner = scope.value(node.this)
-    if not isinstance(node.this, exp.Count | exp.Min | exp.Max) or inner.sql.startswith(_CAST):
+    """Translate FILTER: most aggregates skip NULL, which the arguments of other rows become."""
+    call, condition = node.this, node.expression.this
+    if isinstance(call, exp.Count):
+        inner = scope.value(call)
+        if " FILTER (" in inner.sql:
+            raise Untranslated(node.sql())
+        return Value(f"{inner.sql} FILTER (WHERE {scope.boolean(condition)})", inner.type)
+    scope.boolean(condition)
+    if not isinstance(call, _SKIP_NULL) or isinstance(call.this, exp.Distinct):
         raise Untranslated(node.sql())
-    return Value(f"{inner.sql} FILTER (WHERE {scope.boolean(node.expression.this)})", inner.type)
+    only(call, READS.get(type(call), USUAL))
+    chosen = call.copy()
+    for name in ("this", "expression"):
+        if (part := call.args.get(name)) is not None:
+            chosen.set(name, exp.Case(ifs=[exp.If(this=condition.copy(), true=part.copy())]))
+    return scope.value(chosen)
 
 
 AGGREGATES: Final[Mapping[type | str, Rule]] = {

@@ -25,13 +25,14 @@ from rowtime.frames.arrays import ARRAYS
 from rowtime.frames.functions import FUNCTIONS
 from rowtime.frames.kinds import WHOLE
 from rowtime.frames.scalars import SCALARS
+from rowtime.frames.statistics import STATISTICS
 from rowtime.frames.tables import Column
 from rowtime.frames.values import READS, Scope, Value, cast, constant, holds_or_fails, only
 from rowtime.frames.words import Untranslated
 
 _PASSED: Final = re.compile(r"\barray\((-?\d+)L\)")
 _FIRST: Final = 8_765_432_109_876_543_210  # no instant in µs, and an unlikely number
-_RULES: Final = {**SCALARS, **FUNCTIONS, **AGGREGATES, **ARRAYS}
+_RULES: Final = {**SCALARS, **FUNCTIONS, **AGGREGATES, **STATISTICS, **ARRAYS}
 
 
 def scope_of(columns: Mapping[str, Value]) -> Scope:
@@ -65,10 +66,13 @@ _PLAIN: Final = re.compile(r"(`[^`]+`|__\w+)(?: AS (`[^`]+`|__\w+))?", re.ASCII)
 
 
 class _Parser(SparkParser):
-    """Leaves patterns as they are written: sqlglot's notation has one word for several fields."""
+    """Leaves patterns as they are written, which sqlglot has one word for, and a third argument of PERCENTILE."""
 
     FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
         name: make for name, make in SparkParser.FUNCTIONS.items() if name != "DATE_FORMAT"
+    }
+    FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
+        name: read for name, read in SparkParser.FUNCTION_PARSERS.items() if name != "PERCENTILE"
     }
 
 

@@ -47,6 +47,7 @@ READS: Final[Mapping[type, frozenset[str]]] = {
     exp.Lead: frozenset({"this", "offset", "default"}),
     exp.Like: USUAL | {"negate"},
     exp.Literal: frozenset({"this", "is_string"}),
+    exp.Mode: frozenset({"this", "deterministic"}),
     exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
     exp.RowNumber: frozenset(),
     exp.Replace: USUAL | {"replacement"},

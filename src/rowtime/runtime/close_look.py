@@ -20,12 +20,13 @@ from sqlglot import exp
 
 from rowtime.core.columns import BROKEN
 from rowtime.core.errors import causes
-from rowtime.expr.conditions import col, columns_in
+from rowtime.expr.conditions import col, columns_in, never_fails
 from rowtime.kernels.exact import Overflow
 from rowtime.operators.contract import Delta, Operator, walk
 from rowtime.operators.events.failing_events import refuse_events
 from rowtime.operators.groups.finished import in_words
 from rowtime.operators.rows.attempt import judged
+from rowtime.operators.rows.conditions import kinds_of
 from rowtime.operators.rows.failing_groups import of_a_value
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.plan.program import Program
@@ -186,6 +187,36 @@ def columns_required_of(node: Operator, number: int, above: Collection[str]) -> 
     if not {*child.emits().names} <= {*node.emits().names}:
         return child.readable()
     return {*above, *_mentioned(node, child.readable())}
+
+
+def computed_at_once(operators: Sequence[Operator]) -> dict[str, tuple[str, ...]]:
+    """Return, by operator, the columns that may fail and that nobody may leave uncomputed, because somebody needs them.
+
+    A gate above refuses rows, and a condition drops some, before their columns are read. Then a row would fail in a
+    tick that examines rows one by one, and not in others. These are the columns that a `CloseLook` tries there.
+    """
+    required, readers = columns_required(operators), defaultdict[str, list[Operator]](list)
+    for node in operators:
+        for child in node.inputs:
+            readers[child.name].append(node)
+    late: dict[str, frozenset[str]] = {}
+    listed: dict[str, tuple[str, ...]] = {}
+    for node in operators:
+        below = frozenset[str]().union(*(late[child.name] for child in node.inputs))
+        late[node.name] = frozenset() if node.holds_results else below
+        projection = node.projection()
+        if projection is None:
+            continue
+        kinds = kinds_of(node.inputs[0].emits().columns)
+        names = {
+            n for n, of in projection.items() if not below.isdisjoint(columns_in([of])) or not never_fails(of, kinds)
+        }
+        late[node.name] = frozenset(names)
+        reading = readers[node.name]
+        if reading and not all(reader.fuses or reader.holds_results for reader in reading):
+            listed[node.name] = tuple(sorted(names & required[node.name]))
+            late[node.name] -= {*listed[node.name]}
+    return {name: names for name, names in listed.items() if names}
 
 
 def _mentioned(value: Any, names: frozenset[str], *, top: bool = True) -> Iterator[str]:

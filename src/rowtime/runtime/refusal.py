@@ -22,6 +22,7 @@ from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 from rowtime.core.columns import DUE, MALFORMED, ORIGIN, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import MAX_MICROS, MIN_MICROS
+from rowtime.frames.kinds import DECIMAL, PLAIN
 from rowtime.frames.local import LocalFrame, is_local, joined
 from rowtime.operators.contract import passed, quoted
 from rowtime.operators.contract.peek import Peek
@@ -47,6 +48,29 @@ class Rejection:
 
     rows: DataFrame | pa.Table
     schema: StructType
+
+    @property
+    def by_values(self) -> DataFrame | pa.Table:
+        """Return the rows in an order that follows from their values; those of an operator have no place."""
+        kinds = {field.name: field.dataType.simpleString() for field in self.schema.fields}
+        plain = {name for name, kind in kinds.items() if kind in PLAIN or DECIMAL.fullmatch(kind)}
+        names = sorted(kinds, key=lambda name: (name != ROWTIME, name not in plain))
+        if isinstance(self.rows, pa.Table):
+            keys = {n: self.rows[name] if name in plain else _texts(self.rows[name]) for n, name in enumerate(names)}
+            ways = [(str(n), "ascending") for n in keys]
+            return self.rows.take(
+                pc.sort_indices(pa.table([*keys.values()], [*map(str, keys)]), ways, null_placement="at_start")
+            )
+        shown = (
+            f"hex({quoted(name)})" if kinds[name] == "binary" else f"CAST({quoted(name)} AS STRING)" for name in names
+        )
+        terms = [quoted(name) if name in plain else text for name, text in zip(names, shown, strict=True)]
+        ordered: DataFrame | None = self.rows.in_order(terms) if is_local(self.rows) else None
+        return self.rows.coalesce(1).sortWithinPartitions(*map(F.expr, terms)) if ordered is None else ordered
+
+
+def _texts(values: pa.ChunkedArray) -> pa.Array:
+    return pa.array([None if value is None else repr(value) for value in values.to_pylist()], pa.string())
 
 
 class Refusal:

@@ -383,13 +383,13 @@ class RunningTick:
         self, name: str, rejection: Rejection, count: int, gate: str | None = None, kind: str = "rejected"
     ) -> None:
         """Write refused rows beside the state; they are moved to ``rejected/<gate>`` once the tick is committed."""
-        key, hidden = f"{name}/{kind}", (DUE, ROUTE)
-        names = [column for column in rejection.schema.names if column not in hidden]
         fields = {f.name: StructField(f.name, loose(f.dataType)).jsonValue() for f in rejection.schema.fields}
-        self.schemas[key] = {"type": "struct", "fields": [fields[column] for column in names]}
+        names = [column for column in fields if column not in (DUE, ROUTE)]
+        self.schemas[key := f"{name}/{kind}"] = {"type": "struct", "fields": [fields[column] for column in names]}
         stem = f"state/{folder_of(name)}/{self.number:012d}-{uuid.uuid4().hex[:6]}"
         route = {"rejected": Route(0, dict(zip(names, names, strict=True)), DUE)}
-        written, tables = write_routes(rejection.rows, self.folder, stem, route, count)
+        rows = rejection.by_values if kind == "computed" else rejection.rows
+        written, tables = write_routes(rows, self.folder, stem, route, count)
         self._tables.update(tables)
         self.meter.wrote(written["rejected"])
         if sum(segment.rows for segment in written["rejected"]) != count:

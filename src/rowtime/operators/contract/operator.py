@@ -236,10 +236,6 @@ class Operator(ABC):
         """Return the expressions that it computes for each row of its first input that passes its filters."""
         return ()
 
-    def may_fail_later(self) -> bool:
-        """Return True if an expression that may fail is computed only when an operator above reads it."""
-        return not self.holds_results and any(child.may_fail_later() for child in self.inputs)
-
     def null_at_first(self, name: str) -> bool:
         """Return True if a column may be NULL only in the first rows: it comes from a window that is empty there."""
         return len(self.inputs) == 1 and name in self.inputs[0].emits().names and self.inputs[0].null_at_first(name)

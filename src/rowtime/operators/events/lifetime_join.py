@@ -227,13 +227,8 @@ class LifetimeJoin(OfEvents):
         return self._netted(side, rows)
 
     def _is_cheap(self, side: int) -> bool:
-        """Return True if reading a tick's rows twice costs less than writing them.
-
-        Values that may fail are computed for all rows.
-        """
+        """Return True if reading a tick's rows twice costs less than writing them."""
         source = self.inputs[side]
-        if source.may_fail_later():
-            return False
         while isinstance(source, Select | AlterLifetime):
             source = source.input
         return isinstance(source, EventStream) and not self._retracts(side)

@@ -116,7 +116,7 @@ class GroupBy(RowGroups, Unary):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Aggregate new rows with the due kept ones; keep the rest."""
-        delta, control = deltas[0], tick.control(self)
+        delta, control = self.computing(tick, deltas[0]), tick.control(self)
         bound = max(least(delta.clocks.values()), control.closed)
         segments = tick.segments(self)
         # Between two ends of groups no kept row can be due, whatever times its segment spans.

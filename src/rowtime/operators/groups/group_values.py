@@ -83,6 +83,10 @@ class GroupByValues(RowGroups, ByValues):
         """Return the rows of the same keys."""
         return Link(self.same_keys()) if n == 0 else NOTHING
 
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Merge the new rows, and emit the groups whose clock has moved past them."""
+        return super().step(tick, [self.computing(tick, deltas[0])])
+
     # -- groups -----------------------------------------------------------------------
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,8 +13,19 @@ from rowtime.core.errors import RowtimeError
 from rowtime.expr.aggregates import orders_rows
 from rowtime.expr.conditions import columns_in
 from rowtime.frames.typed import groups
-from rowtime.operators.contract import AGGREGATION, TRANSFORMATION, Control, Derivation, Operator, Pairs, Tick, quoted
+from rowtime.operators.contract import (
+    AGGREGATION,
+    TRANSFORMATION,
+    Control,
+    Delta,
+    Derivation,
+    Operator,
+    Pairs,
+    Tick,
+    quoted,
+)
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
+from rowtime.operators.rows.attempt import all_computed
 from rowtime.operators.rows.partials import Accumulators
 from rowtime.sql.generate import to_spark
 
@@ -155,6 +166,23 @@ class RowGroups(Groups):
     def accumulators(self) -> Accumulators:
         """Return the kept form of the aggregates."""
         return Accumulators(tuple((a.column.name, a.expression) for a in self.aggregates))
+
+    def computing(self, tick: Tick, delta: Delta, *, skips: bool = False) -> Delta:
+        """Return new rows whose keys and arguments are computed now, so that a row that fails is refused as it comes.
+
+        A kept row would fail only when its group is complete, with the other rows of it; and an argument that is
+        skipped, because another one is NULL or (``skips``) the operator refuses its row, only in a tick that tries
+        each row. A column may be an expression of the Select below.
+        """
+        arguments = (_values(item.expression) for item in self.aggregates)
+        if not skips and self.accumulators.splits and all(len([*of]) <= 1 for of in arguments):
+            return delta
+        plain = self.inputs[0].projection() is None
+        computed = (e for e in self.computed_first() if not (plain and isinstance(e.unnest(), exp.Column)))
+        texts = dict.fromkeys(map(to_spark, computed))
+        if delta.rows is None or tick.trying or not texts:
+            return delta
+        return replace(delta, rows=all_computed(delta.rows, texts))
 
     def _key_names(self) -> list[str]:
         return [key.column.name for key in self.keys]

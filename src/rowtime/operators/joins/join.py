@@ -151,8 +151,7 @@ class Join(OfRows):
         """Return the rows of a side; keep those that a later tick may need.
 
         If there are few new rows, all are kept and filtered on the driver, or none if no later tick needs one. Many are
-        filtered at their source, unless one of their values may fail: Spark would compute it only for rows that can
-        have a match.
+        filtered at their source.
         """
         side = SideRows(tick.segments(self, _SIDES[n]), PLACES[n][0])
         if delta.rows is None:
@@ -162,7 +161,7 @@ class Join(OfRows):
         rows = delta.rows.selectExpr(*renamed, *placed, f"{passed(tick.number, POSITION)} AS {ARRIVED[n]}")
         if (last := latest(rows, side.time)) is not None and last <= dead:
             return replace(side, new=rows)
-        many = delta.count is not None and delta.count > LARGE and not self.inputs[n].may_fail_later()
+        many = delta.count is not None and delta.count > LARGE
         alive = between(rows, side.time, dead + 1, END, large=True) if many else rows
         tick.describe(self, f"keep rows of the {_SIDES[n]} side")
         written = [] if many and dead >= END else self._side(n).keep(tick, self, _placed(n, alive), delta.count)

@@ -35,7 +35,7 @@ from rowtime.operators.contract import (
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import RELEASED, UNORDERED, Requirement
 from rowtime.operators.joins.of_rows import OfRows, Side
-from rowtime.operators.rows.attempt import all_computed, judged
+from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.conditions import holds, sorted_out
 
 BROADCAST = 1_000_000  # rows of a table that every task gets as a whole
@@ -142,13 +142,9 @@ class TableJoin(OfRows):
         if tick.trying and self.on is not None:
             joined = self._tried(tick, rows, right)
         elif self.alone:
-            joined = met_by(self._whole(rows), right, self._met, self.alone)
+            joined = met_by(rows, right, self._met, self.alone)
         else:
-            lazy = self.inputs[0].may_fail_later()
-            joined = met_by(rows, right, self._met, "left" if self.outer or lazy else "inner")
-            if lazy:
-                joined = self._whole(joined)
-                joined = joined if self.outer else joined.where(f"{self._number} IS NOT NULL")
+            joined = met_by(rows, right, self._met, "left" if self.outer else "inner")
         most = (delta.count or SMALL + 1) * (1 if self.alone else max(1, table.count or 0))
         count = most if most <= SMALL else None
         return replace(
@@ -164,13 +160,6 @@ class TableJoin(OfRows):
         """Return the condition that a row joins the version of its rowtime."""
         at = f"unix_micros({ROWTIME})"
         return [f"{VALID_FROM} <= {at}", f"{at} < {VALID_UNTIL}"] if self._versioned else []
-
-    def _whole(self, rows: DataFrame) -> DataFrame:
-        """Compute everything for all rows, and not only for those that can have a match."""
-        below = self.inputs[0]
-        if not below.may_fail_later():
-            return rows
-        return all_computed(rows, [quoted(to) for of, to in self.sides[0].columns if not below.origin(of)])
 
     def _tried(self, tick: Tick, rows: DataFrame, right: DataFrame) -> DataFrame:
         """Return the rows to emit; pairs whose condition cannot be computed are refused."""

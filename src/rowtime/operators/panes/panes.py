@@ -155,7 +155,7 @@ class Panes(RowGroups):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Refuse rows behind the discard age, keep the others, and fire what the bound has reached."""
-        delta, line, control = deltas[0], deltas[1].timeline, tick.control(self)
+        delta, line, control = self.computing(tick, deltas[0], skips=True), deltas[1].timeline, tick.control(self)
         assert line is not None
         before, control = control.bound, tick.remember(self, bound=line.after)
         late = self._resolve(tick, line)  # waiting rows are of earlier ticks
@@ -202,7 +202,7 @@ class Panes(RowGroups):
 
     def _times(self, tick: Tick, delta: Delta, line: Timeline) -> tuple[np.ndarray, np.ndarray]:
         """Return position and event time of each row: those of the declaration, or the ones that filters left."""
-        if self.input is self.event:
+        if self.input is self.event and not tick.trying:  # otherwise rows that fail are gone
             return line.rows, line.times
         assert delta.rows is not None
         tick.describe(self, "read the places of rows")

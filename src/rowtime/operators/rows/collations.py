@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rowtime.core.columns import COLLATED_KEY, COLLATED_VALUE
-from rowtime.expr.aggregates import PLACE, placed_merges
+from rowtime.expr.aggregates import PLACE, placed_merges, sketches
 from rowtime.frames.extremes import grouped_by_places
 from rowtime.frames.kinds import type_text
 from rowtime.frames.local import is_local
@@ -60,6 +60,9 @@ def grouped(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> 
             local = rows.grouped(keys, aggregates)
         if local is not None:
             return local
+    place = PLACE.split(", ")
+    if sketches(aggregates) and {*place} <= {*rows.columns}:
+        rows = rows.coalesce(1).sortWithinPartitions(*keys, *place)
     collated = {name: f"__c_{name}" for name in collated_of(rows, keys)}
     shown = [f"{least(name)} AS {quoted(other)}" for name, other in collated.items()]
     groups = rows.groupBy(*keys).agg(*map(F.expr, (*aggregates, *shown) or ["1 AS __one"])).drop("__one")

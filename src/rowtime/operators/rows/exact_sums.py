@@ -121,11 +121,11 @@ class ExactSum:
 
     @property
     def value_text(self) -> str:
-        """Return the sum or average, from the total."""
+        """Return the sum or average, from the total; NULL for an average that overflows its type."""
         total, count = f"{self.name}s", f"{self.name}n"
-        return (
-            f"CASE WHEN {count} > 0 THEN {average(total, count, self.kind, self.result)} END" if self.result else total
-        )
+        if not self.result:
+            return total
+        return f"CASE WHEN {count} > 0 THEN {average(total, count, self.kind, self.result, tries=True)} END"
 
     @property
     def fails(self) -> str:

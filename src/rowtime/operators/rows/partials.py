@@ -6,6 +6,7 @@ themselves are kept, with the columns that the aggregates use.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +28,8 @@ from rowtime.sql.generate import to_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_COLLATED = " collate "  # part of the text of a type that is, or contains, text with a collation
+_ALIKE = re.compile(r" collate |\b(?:float|double)\b", re.IGNORECASE)
+"""In the text of a type that is, or contains, one of which equal values may differ: in their bytes, or by a sign."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ class Accumulators:
         types = {name: _type_of(rows, text) for name, text in {**wanted, **results}.items()}
         texts = {name: part.merge.format(part.seed) for name, part in self._parts() if part.by_bytes}
         kinds = {name: _type_of(rows, text) for name, text in texts.items()}
-        return types | {name: kind for name, kind in kinds.items() if _COLLATED in kind}
+        return types | {name: kind for name, kind in kinds.items() if _ALIKE.search(kind)}
 
     def _parts(self) -> list[tuple[str, Part]]:
         """Return the partial columns; without aggregates one that keeps the groups, as a count of their rows."""
@@ -183,7 +185,7 @@ def _kind(part: Part, kind: str | None) -> str | None:
 
 def _merge(part: Part, kind: str | None) -> str:
     """Return the merge of a partial column of that type, as far as it is known."""
-    return part.by_bytes if part.by_bytes and kind and _COLLATED in kind else part.merge
+    return part.by_bytes if part.by_bytes and kind and _ALIKE.search(kind) else part.merge
 
 
 def _type_of(rows: DataFrame, text: str) -> str:

@@ -151,10 +151,15 @@ class Select(Unary):
         calls = ((item.expression, generator(item.expression)) for item in self.items)
         return [part for value, call in calls for part in ([value] if call is None else call.expressions)]
 
-    def may_fail_later(self) -> bool:
-        """Return True if it computes anything that may fail."""
+    @property
+    def _may_fail(self) -> bool:
+        """Return True if it, or a Select that it is computed with, computes anything that may fail."""
         expressions = (*self.filters(), *(item.expression for item in (*self.items, *self.hidden)))
-        return not all(never_fails(part, self._kinds) for part in expressions) or super().may_fail_later()
+        return not all(never_fails(part, self._kinds) for part in expressions) or self._is_over_failing
+
+    @property
+    def _is_over_failing(self) -> bool:
+        return isinstance(self.input, Select) and self.input._may_fail  # noqa: SLF001 - one of ours
 
     @cached_property
     def _kinds(self) -> Mapping[str, Kind]:
@@ -198,7 +203,7 @@ class Select(Unary):
         rows = delta.rows
         if rows is None:
             return delta
-        rows = passing(rows, self.where, self._kinds, later=self.input.may_fail_later())
+        rows = passing(rows, self.where, self._kinds, later=self._is_over_failing)
         items = [item.sql for item in (*self.items, *self.hidden)]
         rows = rows.selectExpr(*items, *self.emits().internals)
         if self._makes_rows:

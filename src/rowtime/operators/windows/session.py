@@ -97,7 +97,7 @@ class SessionGroup(RowGroups, Unary):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Keep the pieces of new sessions; join those that are due."""
-        delta, before = deltas[0], tick.control(self).closed
+        delta, before = self.computing(tick, deltas[0]), tick.control(self).closed
         bound = max(least(delta.clocks.values()), before)
         if delta.rows is not None:
             self._keep(tick, delta)

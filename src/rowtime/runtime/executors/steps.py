@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rowtime.frames.catalyst import ANSWERS, Part, Wanted
 from rowtime.frames.local import is_local
-from rowtime.operators.contract import Delta, Operator
+from rowtime.operators.contract import Delta, Operator, quoted
+from rowtime.operators.rows.attempt import all_computed
 from rowtime.plan.program import Program
 from rowtime.runtime.adopted_files import adopted_files
-from rowtime.runtime.close_look import CloseLook
+from rowtime.runtime.close_look import CloseLook, computed_at_once
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.given_rows import to_watch, uncounted
 from rowtime.runtime.tick import RunningTick
@@ -39,7 +40,8 @@ class Steps:
 
     ``adopted``: the columns of sinks that take over an operator's files; ``changing``: operators above which each
     change is needed; ``uncounted``: those whose rows nobody else counts; ``watched``: those that are counted for that
-    (`given_rows`); ``read_once``: those of which one operator reads all rows, once.
+    (`given_rows`); ``read_once``: those of which one operator reads all rows, once; ``at_once``: the columns that are
+    computed before an operator above may refuse or drop rows (`computed_at_once`).
     """
 
     operators: Sequence[Operator]
@@ -48,6 +50,7 @@ class Steps:
     uncounted: Sequence[str]
     watched: Mapping[str, bool]
     read_once: Collection[str]
+    at_once: Mapping[str, Sequence[str]]
 
     @classmethod
     def of(cls, program: Program, types: ColumnTypes, takers: Collection[str]) -> Steps:
@@ -55,7 +58,8 @@ class Steps:
         plan = program.described()
         few = uncounted(plan)
         demands = adopted_files(program, types.of, takers), visible_changes(program)
-        return cls(program.operators, *demands, few, to_watch(plan, few), program.read_once)
+        at_once = computed_at_once(program.operators)
+        return cls(program.operators, *demands, few, to_watch(plan, few), program.read_once, at_once)
 
     def done(
         self, running: RunningTick, tap: Tap = lambda _node, _delta: None, look: CloseLook | None = None
@@ -75,7 +79,7 @@ class Steps:
             if answers is not None:
                 answers.steps(node.name, [child.name for child in node.inputs])
             try:
-                delta = look.step(running, node, given) if look else node.step(running, given)
+                delta = look.step(running, node, given) if look else self._computed(node, node.step(running, given))
                 deltas[node.name] = running.given.watched(running.spark, node, delta, {} if look else self.watched)
             except Wanted as more:
                 assert answers is not None
@@ -89,6 +93,12 @@ class Steps:
         if wanted:
             raise AllWanted(wanted, rounds)
         return deltas
+
+    def _computed(self, node: Operator, delta: Delta) -> Delta:
+        texts = self.at_once.get(node.name)
+        if delta.rows is None or not texts:
+            return delta
+        return replace(delta, rows=all_computed(delta.rows, map(quoted, texts)))
 
     def counted(self, running: RunningTick, deltas: Mapping[str, Delta]) -> dict[str, int]:
         """Return the numbers of rows that nobody else counts, if known."""

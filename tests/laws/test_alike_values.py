@@ -1,0 +1,104 @@
+"""What Spark chooses by the rows it meets first follows from the input: signs of zeros, sketches, refused groups."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rowtime.core.time import END
+from rowtime.plan.program import compile_script
+from rowtime.runtime.session import derive
+from rowtime.testing.runner import play
+from rowtime.testing.transcripts import ScriptItem, Transcript
+from tests.laws.pipelines import ORIGIN, SECOND
+from tests.laws.test_failing_laws import rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+DECLARE = "CREATE STREAM a (d DOUBLE, f FLOAT, v INT, k STRING);"
+MINUTES = "FROM a GROUP BY FLOOR(a.ROWTIME TO MINUTE)"
+ZEROS = "MIN(d) AS a, MAX(d) AS b, MIN(f) AS c, MAX(f) AS e, CAST(MIN(ARRAY(d)) AS STRING) AS g"
+SKETCHES = (
+    "PERCENTILE_APPROX(v, 0.5, 4)",
+    "PERCENTILE_APPROX(d, ARRAY(0.2, 0.9), 4)",
+    "APPROX_PERCENTILE(v, 0.9, 3) FILTER (WHERE v % 3 <> 0)",
+    "HISTOGRAM_NUMERIC(v, 4)",
+    "HLL_SKETCH_ESTIMATE(HLL_SKETCH_AGG(v, 4))",
+    "THETA_SKETCH_ESTIMATE(THETA_SKETCH_AGG(v, 4))",
+)
+REFUSED = (
+    "CREATE VIEW j AS SELECT STREAM k, 10 DIV SUM(v * 0) AS c FROM a GROUP BY FLOOR(a.ROWTIME TO MINUTE), k;"
+    "SELECT STREAM k, reason FROM j.rejected"
+)
+
+
+def answers(spark: SparkSession, sql: str, rows: Sequence[dict[str, Any]], cuts: Sequence[Sequence[int]]) -> list[str]:
+    """The rows of a query for each cut."""
+    made = [
+        ScriptItem(number, "a", "w", {"rowtime": ORIGIN + number * SECOND // 8, **row}, None)
+        for number, row in enumerate(rows, 1)
+    ]
+    made.append(ScriptItem(len(made) + 1, "a", "w", None, END))
+    case = Transcript("alike", "alike", DECLARE + sql, tuple(made), (), "exact", frozenset(), {"a": ["w"]}, {})
+    session = derive(spark)
+    return [repr(rows_of(play(session, case, [*cut, len(made)]))) for cut in cuts]
+
+
+@pytest.mark.parametrize("call", [ZEROS, pytest.param(f"{ZEROS}, COUNT(DISTINCT v) AS n", marks=pytest.mark.slow)])
+def test_the_negative_zero_is_less_than_the_positive_one(spark: SparkSession, call: str) -> None:
+    rows = [{"d": zero, "f": zero, "v": 1} for zero in (0.0, -0.0, -0.0, 0.0)]
+    found = answers(spark, f"SELECT STREAM {call} {MINUTES}", rows, ([], [1], [2], [1, 2, 3]))
+    assert len(set(found)) == 1
+    assert found[0].count("-0.0") == 3
+    only = answers(spark, f"SELECT STREAM MAX(d) AS b {MINUTES}", rows[1:3], ([], [1]))
+    assert all("-0.0" in one for one in only)
+    odd = [{"d": value, "f": value, "v": 1} for value in (math.nan, -0.0, None, -math.inf)]
+    assert len(set(answers(spark, f"SELECT STREAM {call} {MINUTES}", odd, ([], [1], [2, 3])))) == 1
+
+
+@pytest.mark.parametrize(
+    "call", [pytest.param(call, marks=[] if call == SKETCHES[0] else [pytest.mark.slow]) for call in SKETCHES]
+)
+def test_an_approximate_aggregate_meets_rows_in_stream_order(spark: SparkSession, call: str) -> None:
+    chance = random.Random(5)
+    rows = [{"d": chance.random(), "v": chance.randrange(1000)} for _ in range(240)]
+    found = answers(spark, f"SELECT STREAM {call} AS x {MINUTES}", rows, ([], [70, 100], [1, 2, 200]))
+    assert len(set(found)) == 1
+
+
+def test_many_groups_of_an_approximate_aggregate_are_the_same_in_any_cut(spark: SparkSession) -> None:
+    """Spark sorts the rows of more than 128 groups."""
+    chance = random.Random(7)
+    rows = [{"k": str(chance.randrange(150)), "v": chance.randrange(1000)} for _ in range(3000)]
+    sql = "SELECT STREAM k, PERCENTILE_APPROX(v, 0.5, 2) AS x FROM a GROUP BY FLOOR(a.ROWTIME TO HOUR), k"
+    found = answers(spark, sql, rows, ([], [1000, 1200]))
+    assert len(set(found)) == 1
+
+
+def test_random_sketches_are_refused() -> None:
+    program = compile_script(f"{DECLARE} SELECT STREAM KLL_SKETCH_AGG_BIGINT(v, 8) AS x {MINUTES}")
+    assert [problem.code for problem in program.problems] == ["R111"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["ARRAY(v, 1)", "ARRAY(-v)", "CAST(k AS BINARY)", "NAMED_STRUCT('a', k, 'b', v)"])
+def test_refused_groups_with_other_keys_are_in_one_order(spark: SparkSession, key: str) -> None:
+    sql = (
+        f"CREATE VIEW j AS SELECT STREAM {key} AS k, 10 DIV SUM(v * 0) AS c FROM a "
+        f"GROUP BY FLOOR(a.ROWTIME TO MINUTE), {key}; SELECT STREAM k, reason FROM j.rejected"
+    )
+    rows = [{"k": key, "v": n} for key, n in (("y", 3), (None, None), ("x", 10), ("z", 2), ("y", 3), ("w", 1))]
+    assert len(set(answers(spark, sql, rows, ([], [1], [2, 4])))) == 1
+
+
+def test_refused_groups_are_in_one_order(spark: SparkSession) -> None:
+    rows = [{"k": key, "v": 1} for key in ("y", None, "x", "z", "y")]
+    found = answers(spark, REFUSED, rows, ([], [1], [2, 4]))
+    assert len(set(found)) == 1
+    assert found[0].index("None") < found[0].index("'x'") < found[0].index("'y'") < found[0].index("'z'")
