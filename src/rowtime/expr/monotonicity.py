@@ -32,8 +32,6 @@ Columns = Mapping[str, Fact]
 NON_DETERMINISTIC: frozenset[str] = frozenset({
     "RAND", "RANDN", "RANDOM", "UUID", "SHUFFLE", "SPARK_PARTITION_ID", "MONOTONICALLY_INCREASING_ID",
     "RANDSTR", "UNIFORM", "CLOCK_TIMESTAMP", "REFLECT", "JAVA_METHOD", "TRY_REFLECT", "CURRENT_TIME", "LOCALTIME",
-    "KLL_SKETCH_AGG_BIGINT", "KLL_SKETCH_AGG_DOUBLE", "KLL_SKETCH_AGG_FLOAT", "KLL_MERGE_AGG_BIGINT",
-    "KLL_MERGE_AGG_DOUBLE", "KLL_MERGE_AGG_FLOAT",
 })  # fmt: skip
 """Functions whose value is not a function of the row; queries that use them are refused (semantics 3)."""
 
