@@ -81,7 +81,7 @@ def _casts(text: str, kind: pa.DataType) -> bool:
     try:
         pa.scalar(text).cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return False
+        return False  # a text beyond the type, as 2024-02-30: Spark reads the column, and decides
     return True
 
 
