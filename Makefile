@@ -29,7 +29,7 @@ WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 crash soak conformance expressions bench wheel: export ROWTIME_SMALL_TICKS ?= driver
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test wheel slow goldens lint fuzz crash model soak cluster conformance expressions bench docs options outputs pictures matrix release flink format lock \
+.PHONY: help env run test wheel slow goldens lint fuzz crash model soak cluster conformance expressions bench campaign docs options outputs pictures matrix release flink format lock \
 	clean
 
 help: ## list the targets
@@ -94,6 +94,11 @@ expressions: env ## compare 20,000 random expressions on the driver with Spark (
 
 bench: env ## run the short benchmarks
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks --short $(ARGS)
+
+campaign: env ## run all campaigns and the slow tests in their full forms, hours; before a release
+	@for part in lint test model fuzz crash cluster conformance expressions soak bench slow; do \
+		echo "== make $$part"; $(MAKE) $$part || failed="$$failed $$part"; done; \
+	if [ -n "$$failed" ]; then echo "Failed:$$failed"; exit 1; fi
 
 matrix: env ## transcripts, flights and a short crash run on each Spark and Python (ARGS="4.2.1" for one Spark)
 	@rm -rf build/dist
