@@ -228,7 +228,7 @@ _WINDOWS: Final = (
         "min({col:time})", "first_value({col:any})", "avg({col:num})", "count_if({col:bool})")),
     *(f"{call} OVER ({{by}}ORDER BY {{terms}}n)" for call in (
         "lag({col:any}, {steps})", "lead({any})", "lag({col:int}, 1, {int})", "lead({num}, 2)", "row_number()",
-        "lag({text}, 1, 'x')", "rank()")),
+        "dense_rank()", "lag({text}, 1, 'x')", "rank()")),
     "sum({col:int}) OVER ({by2})", "max({text}) OVER ({by2})", "count({bool}) OVER ({by2})",
     "explode(sequence(pmod({int}, 7L), pmod({int}, 7L) + 7, {small}))", "explode(sequence({small}, 5L))",
     *(f"explode(sequence(unix_micros({name}) - pmod(unix_micros({name}), 7L), unix_micros({name}), 3L))"

@@ -50,7 +50,8 @@ MADE: dict[str, Callable[[Any], Any]] = {
     ]),
     "groups of no row": lambda rows: grouped(rows.where("false"), ["k"], ["count(*) AS c"]),
     "windows": lambda rows: rows.selectExpr(
-        "k", "n", "row_number() OVER (ORDER BY k, n) AS i", "row_number() OVER (PARTITION BY k ORDER BY n DESC) AS j",
+        "k", "n", "row_number() OVER (ORDER BY k, n) AS i", "dense_rank() OVER (ORDER BY k) AS d",
+        "row_number() OVER (PARTITION BY k ORDER BY n DESC) AS j",
         "lead(n) OVER (PARTITION BY k ORDER BY n) AS l", "lag(n, 2) OVER (ORDER BY k DESC, n) AS g",
         "lead(n, 1, 0L) OVER (PARTITION BY k ORDER BY n) AS l0", "lag(n, 3, -1) OVER (ORDER BY k, n) AS g1",
         "max(n) OVER (PARTITION BY k ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS m",

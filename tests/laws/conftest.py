@@ -25,9 +25,10 @@ def _entries_are_large() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _ticks_go_several_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compute all ticks on the driver, all by Spark, or in turn, depending on the test's name: results are the same."""
-    if "both_ways" in request.fixturenames:
+    if {"both_ways", "sent"} & {*request.fixturenames}:
         return
     way, running = crc32(request.node.nodeid.encode()) % 3, Engine._running
+    way = 2 if "by_spark" in request.fixturenames else way
 
     def chosen(engine: Engine, *given: Any) -> Any:
         found = running(engine, *given)
@@ -35,6 +36,11 @@ def _ticks_go_several_ways(request: pytest.FixtureRequest, monkeypatch: pytest.M
         return found
 
     monkeypatch.setattr(Engine, "_running", chosen)
+
+
+@pytest.fixture
+def by_spark() -> None:
+    """Spark computes all ticks of the test."""
 
 
 @pytest.fixture

@@ -114,6 +114,7 @@ def test_a_row_has_one_reason_in_any_cut(spark: SparkSession, name: str) -> None
         assert other == whole
 
 
+@pytest.mark.usefixtures("by_spark")  # DuckDB computes these columns in any case
 def test_a_planted_fault_is_found(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "computed_at_once", lambda _: {})
     whole, _, each = played(spark, OFTEN[0])

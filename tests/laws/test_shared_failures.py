@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rowtime.operators.rows import attempt
+from rowtime.frames import attempted
 from rowtime.runtime.engine import Engine
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import Outcome, play
@@ -89,10 +89,10 @@ def test_the_same_rows_are_refused_everywhere_and_in_any_cut(spark: SparkSession
         assert told(play(session, transcript(sql, without=BAD), CUTS[0])) == (rows, [])
 
 
-@pytest.mark.usefixtures("both_ways")
+@pytest.mark.usefixtures("by_spark")
 def test_a_planted_fault_is_found(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark computes a part that stands twice outside of an attempt that is not in a branch."""
-    monkeypatch.setattr(attempt, "_ALWAYS", "true")
+    monkeypatch.setattr(attempted, "_ALWAYS", "true")
     session = with_jobs(spark)
     session.conf.set("spark.sql.optimizer.excludedRules", f"{OPTIMIZER}.ConvertToLocalRelation")
     place = next(place for place in PLACES if place.name == "select list")

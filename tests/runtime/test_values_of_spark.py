@@ -80,7 +80,8 @@ def test_rows_stay_on_the_driver_and_are_those_of_spark(spark: SparkSession, tmp
         assert driver[name] == apart[name], name
     assert sum(gate.get("MALFORMED", 0) for gate in apart["totals"].values()) == 1, apart["totals"]
     assert len(apart["minutes"]) == 12
-    assert driver["local"] == {True, False}  # the tick of the row that fails is Spark's
+    assert driver["local"] == {True}  # in the tick of the row that fails, too
+    assert driver["jobs"][BAD] <= 6 < apart["jobs"][BAD], (driver["jobs"], apart["jobs"])
 
 
 @pytest.mark.parametrize("how", [in_process, in_a_task])
@@ -92,7 +93,7 @@ def test_a_task_computes_with_values_that_catalyst_computes_in_its_job(
     for name in ("rows", "minutes", "totals"):
         assert driver[name] == sent[name], name
     assert not tasks.needs
-    assert sent["local"] == {True, False}  # of the tick with the row that fails, which is the driver's
+    assert not sent["local"]  # the driver computes no tick, not even that of the row that fails
     files = [
         sum(path.is_file() for path in (tmp_path / way / "check" / "state").rglob("*.parquet"))
         for way in ("driver", "sent")
@@ -101,6 +102,7 @@ def test_a_task_computes_with_values_that_catalyst_computes_in_its_job(
     if how is in_a_task:
         assert sent["jobs"][0] <= 4  # expressions over groups are met once there are groups
         assert [*sent["jobs"][1:BAD], *sent["jobs"][BAD + 1 :]] == [1] * (len(sent["jobs"]) - 2)
+        assert sent["jobs"][BAD] <= 3, sent["jobs"]
 
 
 def test_an_expression_that_is_written_twice_is_asked_for_once(spark: SparkSession, tmp_path: Path) -> None:

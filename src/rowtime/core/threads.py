@@ -15,8 +15,8 @@ LARGE: Final = 100_000
 
 
 def processors() -> int:
-    """Return how many threads can run at once."""
-    return os.cpu_count() or 1
+    """Return how many threads of this process can run at once."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def at_once(work: Callable[[T], R], items: Sequence[T]) -> list[R]:

@@ -37,9 +37,10 @@ def _windowed(node: exp.Expr, scope: Scope) -> Value:
         name = "lead" if isinstance(call, exp.Lead) else "lag"
         last = scope.value(call.args["default"]) if call.args.get("default") else Value("NULL", "void")
         return Value(f"{name}({of.sql}, {steps}, {cast(last, of.type).sql}) OVER ({' '.join(inside)})", of.type)
-    if isinstance(call, exp.RowNumber) and spec is None:
-        only(call, READS[exp.RowNumber])
-        return Value(f"CAST(row_number() OVER ({' '.join(inside)}) AS INTEGER)", "int")
+    if isinstance(call, exp.RowNumber | exp.DenseRank) and spec is None:
+        only(call, READS[type(call)])
+        name = "row_number" if isinstance(call, exp.RowNumber) else "dense_rank"
+        return Value(f"CAST({name}() OVER ({' '.join(inside)}) AS INTEGER)", "int")
     if not isinstance(call, exp.Max | exp.Min | exp.Sum | exp.Count):
         raise Untranslated(node.sql())
     if ordered:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
@@ -23,6 +23,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from rowtime.frames.attempted import TRIED_VALUE, attempted
 from rowtime.frames.builtin import spark_functions
 from rowtime.frames.kinds import PLAIN, arrow_of, holds, spark_type, type_text
 from rowtime.frames.queries import Uncomputed
@@ -31,6 +32,7 @@ from rowtime.frames.words import Untranslated
 from rowtime.sql.generate import quoted
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
     from rowtime.frames.local import LocalFrame
@@ -38,7 +40,8 @@ if TYPE_CHECKING:
 MOST_KEPT: Final = 50_000  # different values of an expression, and
 _EXPRESSIONS: Final = 200  # expressions of a session
 _BY_VALUE: Final = frozenset({*PLAIN} - {"float", "double"})  # types whose equal values are the same value
-_OTHER_ROWS: Final = (exp.AggFunc, exp.Window, exp.Explode, exp.Posexplode, exp.Inline, exp.Query)
+OTHER_ROWS: Final = (exp.AggFunc, exp.Window, exp.Explode, exp.Posexplode, exp.Inline, exp.Query)
+"""What is no function of one row."""
 _CHANGING: Final = frozenset(
     {
         "rand",
@@ -58,10 +61,27 @@ _TEXT: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|`[^`]*`")
 
 @dataclass(frozen=True)
 class Part:
-    """An expression, as Spark SQL, over some columns."""
+    """An expression, as Spark SQL, over some columns; ``tries``: it is attempted, and its value is in a struct."""
 
     sql: str
     columns: tuple[Column, ...]
+    tries: bool = False
+
+    def array_type(self, kind: str) -> pa.DataType:
+        """Return the Arrow type of its values; ``kind``: the type of the expression."""
+        return pa.struct([(TRIED_VALUE, arrow_of(kind))]) if self.tries else arrow_of(kind)
+
+    def values(self, given: pa.ChunkedArray, kind: str) -> pa.Array:
+        """Return values as Spark gives them in their Arrow type."""
+        array = given.combine_chunks()
+        if not self.tries:
+            return array.cast(arrow_of(kind))
+        return struct_of(array.field(0).cast(arrow_of(kind)), array.is_null())
+
+
+def struct_of(values: pa.Array, failed: pa.Array) -> pa.StructArray:
+    """Return a struct for each value; NULL where it has failed."""
+    return pa.StructArray.from_arrays([values], fields=[pa.field(TRIED_VALUE, values.type)], mask=failed)
 
 
 Call = tuple[str, int]
@@ -120,7 +140,7 @@ class Answers:
         self._call = call[0], call[1] + 1
         self._depths[call[0]] = self._depths.get(call[0], 0) + 1
         return [
-            _checked(part, known[part], rows) if part in needed else pa.array([], arrow_of(self.kind(part)))
+            _checked(part, known[part], rows) if part in needed else pa.array([], part.array_type(self.kind(part)))
             for part, rows in zip(parts, wanted, strict=True)
         ]
 
@@ -168,14 +188,15 @@ def part_of(session: SparkSession | None, item: str, fields: Sequence[Column]) -
     names = others | {part.key for part in tree.find_all(exp.Func)}
     lower = [name.lower() for name, _ in fields]
     used = {column.parts[0].name.lower() for column in tree.find_all(exp.Column)}.intersection(lower)
-    if text == item or tree.find(*_OTHER_ROWS) or names & _CHANGING or len(set(lower)) < len(lower) or not used:
+    if text == item or tree.find(*OTHER_ROWS) or names & _CHANGING or len(set(lower)) < len(lower) or not used:
         raise Untranslated(item)
-    if session is None or (others and not _functions(session).issuperset(others)):
+    if session is None or (others and not functions_of(session).issuperset(others)):
         raise Untranslated(item)
     return tree.alias, Part(text, tuple(of for of, name in zip(fields, lower, strict=True) if name in used))
 
 
-def _functions(session: SparkSession) -> frozenset[str]:
+def functions_of(session: SparkSession) -> frozenset[str]:
+    """Return the names of Spark's own functions, in lower case."""
     answers = ANSWERS.get()
     return spark_functions(session) if answers is None else answers.functions
 
@@ -187,7 +208,6 @@ def with_values(rows: LocalFrame, session: SparkSession, items: Sequence[str]) -
     """
     texts: list[str] = []
     parts: list[Part] = []
-    answers = ANSWERS.get()
     for item in items:
         if item == "*":
             texts += map(quoted, rows.columns)
@@ -197,21 +217,26 @@ def with_values(rows: LocalFrame, session: SparkSession, items: Sequence[str]) -
             name, part = part_of(session, item, rows.fields)
             parts += [] if part in parts else [part]
             texts.append(f"{quoted(f'__spark{parts.index(part)}')} AS {quoted(name)}")
-    given: dict[Part, tuple[int, ...]] = {}
-    for part in parts:
-        same, numbers = (part, ()) if answers is None else of_any_tick(part, len(given))
-        given[same] = numbers
-    parts = [*given]
     if not parts:
         raise Untranslated(str(items))
-    unknown = [] if answers is None else [part for part in parts if part not in answers.kinds]
-    if unknown:
-        raise Wanted(unknown)
-    kinds = [kind_of(session, part) for part in parts]
-    tables = [_table(rows, part, numbers) for part, numbers in given.items()]
-    for n, (kind, values) in enumerate(zip(kinds, values_of(session, parts, tables), strict=True)):
+    for n, (kind, values) in enumerate(answered(session, dict.fromkeys(parts, rows))):
         rows = rows.with_column(f"__spark{n}", kind, values)
     return rows, texts
+
+
+def answered(session: SparkSession, parts: Mapping[Part, LocalFrame]) -> list[tuple[str, pa.Array]]:
+    """Return the types and values of expressions over rows; raises ``Untranslated`` and ``Uncomputed``."""
+    answers = ANSWERS.get()
+    given: dict[Part, tuple[LocalFrame, tuple[int, ...]]] = {}
+    for part, rows in parts.items():
+        same, numbers = (part, ()) if answers is None else of_any_tick(part, len(given))
+        given[same] = rows, numbers
+    unknown = [] if answers is None else [part for part in given if part not in answers.kinds]
+    if unknown:
+        raise Wanted(unknown)
+    kinds = [kind_of(session, part) for part in given]
+    tables = [_table(rows, part, numbers) for part, (rows, numbers) in given.items()]
+    return [*zip(kinds, values_of(session, [*given], tables), strict=True)]
 
 
 def of_any_tick(part: Part, nth: int) -> tuple[Part, tuple[int, ...]]:
@@ -226,7 +251,8 @@ def of_any_tick(part: Part, nth: int) -> tuple[Part, tuple[int, ...]]:
     named = dict.fromkeys(numbers)
     columns = tuple((f"__number{nth}_{n}", "bigint") for n in range(len(named)))
     names = dict(zip(named, (name for name, _ in columns), strict=True))
-    return Part(_TIME.sub(lambda of: names[of[1]], part.sql), (*part.columns, *columns)), tuple(map(int, named))
+    text = _TIME.sub(lambda of: names[of[1]], part.sql)
+    return replace(part, sql=text, columns=(*part.columns, *columns)), tuple(map(int, named))
 
 
 def _table(rows: LocalFrame, part: Part, numbers: Sequence[int]) -> pa.Table:
@@ -302,17 +328,18 @@ def _taken(known: _Known, part: Part, table: pa.Table, wanted: pa.Table, values:
 def computed_by(session: SparkSession, parts: Sequence[Part], wanted: Sequence[pa.Table]) -> list[pa.Array]:
     """Return the values of expressions for rows of their columns, by one job; raises ``Uncomputed``."""
     from pyspark.errors import PySparkException  # noqa: PLC0415 - Spark
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark
 
     kinds = [kind_of(session, part) for part in parts]
     frames = [
-        _frame(session, part, rows.append_column("__row", pa.array(np.arange(rows.num_rows)))).selectExpr(
-            "__row", f"{n} AS __part", f"{part.sql} AS v{n}"
+        _frame(session, part, rows.append_column("__row", pa.array(np.arange(rows.num_rows)))).select(
+            "__row", F.lit(n).alias("__part"), _column(session, part).alias(f"v{n}")
         )
         for n, (part, rows) in enumerate(zip(parts, wanted, strict=True))
         if rows.num_rows
     ]
     if not frames:
-        return [pa.array([], arrow_of(kind)) for kind in kinds]
+        return [pa.array([], part.array_type(kind)) for part, kind in zip(parts, kinds, strict=True)]
     try:
         rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames).toArrow()
     except PySparkException as failed:
@@ -320,9 +347,19 @@ def computed_by(session: SparkSession, parts: Sequence[Part], wanted: Sequence[p
     rows = rows.sort_by([("__part", "ascending"), ("__row", "ascending")])
     of = {n: rows.filter(pc.equal(rows["__part"], n)) for n in range(len(parts))}
     return [
-        of[n][f"v{n}"].combine_chunks().cast(arrow_of(kind)) if of[n].num_rows else pa.array([], arrow_of(kind))
-        for n, kind in enumerate(kinds)
+        part.values(of[n][f"v{n}"], kind) if of[n].num_rows else pa.array([], part.array_type(kind))
+        for n, (part, kind) in enumerate(zip(parts, kinds, strict=True))
     ]
+
+
+def _column(session: SparkSession, part: Part) -> SparkColumn:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - Spark
+
+    if not part.tries:
+        return F.expr(part.sql)
+    field = StructField(TRIED_VALUE, spark_type(kind_of(session, part)))  # PySpark refuses a NULL if it has no NULL
+    return attempted(session, [part.sql]).cast(StructType([field]))
 
 
 def _names(part: Part) -> list[str]:

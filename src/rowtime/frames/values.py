@@ -50,6 +50,7 @@ READS: Final[Mapping[type, frozenset[str]]] = {
     exp.Mode: frozenset({"this", "deterministic"}),
     exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
     exp.RowNumber: frozenset(),
+    exp.DenseRank: frozenset(),
     exp.Replace: USUAL | {"replacement"},
     exp.Substring: frozenset({"this", "start", "length"}),
     exp.TimestampTrunc: frozenset({"this", "unit"}),

@@ -21,6 +21,8 @@ from sqlglot import exp
 from rowtime.core.columns import BROKEN
 from rowtime.core.errors import causes
 from rowtime.expr.conditions import col, columns_in, never_fails
+from rowtime.frames.local import is_local
+from rowtime.frames.queries import TooMany, Uncomputed
 from rowtime.kernels.exact import Overflow
 from rowtime.operators.contract import Delta, Operator, walk
 from rowtime.operators.events.failing_events import refuse_events
@@ -104,7 +106,7 @@ class CloseLook:
         readers = self._readers[node.name]
         if self._defers and readers and all(reader.fuses for reader in readers):
             self._chains[node.name] = chain
-            return node.step(tick, [delta])
+            return node.step(tick, [_without_rows(delta)])  # its readers read the rows of the base
         wanted = self._required[node.name]
         result = self._tried(tick, node, chain, node, [value for name, value in columns.items() if name in wanted])
         return node.step(tick, [delta]) if result is None else result
@@ -140,6 +142,11 @@ class CloseLook:
         return replace(chain.base, rows=accepted, peek=None, files=None, timeline=None)
 
 
+def _without_rows(delta: Delta) -> Delta:
+    """Return no rows, but those that Spark computes only if somebody reads them."""
+    return replace(delta, rows=delta.rows.limit(0)) if is_local(delta.rows) else delta
+
+
 def _texts(node: exp.Expr) -> tuple[str, str]:
     return to_spark(node), in_words(node)
 
@@ -149,14 +156,18 @@ def closer(error: Exception, program: Program, tap: object, before: CloseLook | 
 
     ``before``: how it was run. The ``tap`` of a trace ignores it.
     """
-    if program.stops or before is not None:
-        return None
-    if not any(isinstance(cause, Overflow) or of_a_value(cause) for cause in causes(error)):
+    if program.stops or before is not None or not fails_for_a_value(error):
         return None
     traced = getattr(tap, "forget", None)
     if traced is not None:
         traced()
     return CloseLook(program, defers=traced is None)
+
+
+def fails_for_a_value(error: Exception) -> bool:
+    """Return True if an error may say that something cannot be computed for a value."""
+    causing = isinstance(error, Uncomputed) and not isinstance(error, TooMany)
+    return causing or any(isinstance(cause, Overflow) or of_a_value(cause) for cause in causes(error))
 
 
 def columns_required(operators: Sequence[Operator]) -> dict[str, frozenset[str]]:

@@ -27,7 +27,7 @@ from rowtime.runtime.analysis import quietly, words_of
 from rowtime.runtime.arrivals import Arrivals
 from rowtime.runtime.brokers import answering
 from rowtime.runtime.claims import claim
-from rowtime.runtime.close_look import CloseLook, closer
+from rowtime.runtime.close_look import CloseLook, closer, fails_for_a_value
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.endings import split_ends, with_end
 from rowtime.runtime.entries import cuts_input, entry_of
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from rowtime.runtime.sinks.staging import Stage
 
 Hook = Callable[[str], None]
-
 
 FAULTS_A_TICK = 1_000  # unreadable files, each found by a job of its own
 _EMPTY: Entry = {"tick": -1, "sources": {}, "control": {}, "segments": {}, "outputs": {}, "totals": {}}
@@ -226,7 +225,8 @@ class Engine:
             try:
                 report = self._ticked()
             except Uncomputed as error:
-                self._here = False  # Spark reports the problem, or computes it
+                self._close_look = closer(error, self.program, self.tap, self._close_look)
+                self._here = self._close_look is not None  # otherwise Spark computes or reports it
                 if isinstance(error, TooMany):  # the next ticks would fail in the same way
                     self._most = FEW if self._most > FEW else -1
             except LeftToDriver:
@@ -238,8 +238,10 @@ class Engine:
                     continue
                 if isinstance(error, Failure) and error.problems[0].code == "R406":
                     self.checkpoint.journal.check_driver()  # missing files may have been removed by a successor
-                self._close_look = closer(error, self.program, self.tap, self._close_look)
-                if self._close_look is None and (not attempts or not sets_aside(self.sources.values(), error)):
+                before, self._close_look = self._close_look, closer(error, self.program, self.tap, self._close_look)
+                if before is not None and self._here and fails_for_a_value(error):
+                    self._here = False
+                elif self._close_look is None and (not attempts or not sets_aside(self.sources.values(), error)):
                     raise
             else:
                 self._failed, self._close_look, self._here = False, None, True
@@ -316,8 +318,7 @@ class Engine:
         number, folder = self.entry["tick"] + 1, self.checkpoint.folder
         demands = self.steps.adopted, self.steps.changing
         running = RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, *demands, self._memory)
-        few = sum(part.part.rows or 0 for part in taken.values()) <= self._most
-        running.local = self._here and few and self._close_look is None
+        running.local = self._here and sum(part.part.rows or 0 for part in taken.values()) <= self._most
         running.tables, running.column_types, running.narrowed = self.tables, self.types, self._limits()
         running.meter, running.now = meter, self.clock()
         running.given.reads([part.part.rows for part in taken.values()])
@@ -326,7 +327,8 @@ class Engine:
 
     def _computed(self, running: RunningTick, taken: Mapping[str, Taken]) -> tuple[dict[str, Delta], dict[str, int]]:
         """Let the operators step; return what each gives, and the number of rows where that is known."""
-        done = self.tasks.done(running, self.steps, self.entry, taken, self.stages) if self.tasks is not None else None
+        of = self.entry, taken, self.stages, self._close_look is not None
+        done = None if self.tasks is None else self.tasks.done(running, self.steps, *of)
         if done is None:
             deltas = self._step(running)
             return deltas, self.steps.counted(running, deltas)

@@ -26,12 +26,14 @@ from rowtime.runtime.spark_start import is_launched, launched_early, session_wit
 _UNSAFE = (
     "BooleanSimplification",  # i + 1 > 0 OR TRUE
     "NullPropagation",  # coalesce(i + 1, 0) IS NULL, i + 1 = NULL
+    "OptimizeCsvJsonExprs",  # FROM_JSON(text, 'a INT, b INT', MAP('mode', 'FAILFAST')).b
     "OptimizeIn",  # i + 1 IN (NULL)
     "ReorderAssociativeOperator",  # i + 2147483647 + 1 would fail for every row, i * 2 * 0 for none
     "ReplaceNullWithFalseInPredicate",  # WHERE IF(i + 1 > 0, FALSE, NULL)
     "SimplifyBinaryComparison",  # i + 1 <=> i + 1
     "SimplifyConditionals",  # IF(i + 1 > 0, 1, 1)
     "SimplifyConditionalsInPredicate",  # WHERE IF(i + 1 > 0, FALSE, FALSE)
+    "SimplifyExtractValueOps",  # NAMED_STRUCT('a', i + 1, 'b', 2).b, ARRAY(i + 1, 2)[1]
 )
 _CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",

@@ -17,14 +17,14 @@ from sqlglot import exp
 from rowtime.core.columns import CHANGED_BY, DUE, LEFT_EVENT, MET, RIGHT_EVENT, STOP, VERSION, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import conjuncts
+from rowtime.frames.local import joined
 from rowtime.operators.contract import Column, Delta, Derivation, Link, Operator, Pairs, Shape, Tick, named, quoted
-from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.events.lifetime_join import OfEvents, side_of
 from rowtime.operators.events.versions import BEFORE, as_of, differences, versions_of
 from rowtime.operators.joins.join_rows import beside
-from rowtime.operators.rows.conditions import holds
+from rowtime.operators.rows.conditions import joined_if
 from rowtime.operators.rows.lifetimes import (
     OVERLAPS,
     TOUCHES,
@@ -39,7 +39,6 @@ from rowtime.operators.rows.lifetimes import (
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column as Condition
     from pyspark.sql import DataFrame
 
 
@@ -149,19 +148,19 @@ class AntiJoin(OfEvents):
         covers = alive.selectExpr("*", "__le AS __rs", "__le AS __re")
         if right is not None:
             others = netted(right.drop(DUE), self._identity(1)).where(f"__rs < {bound}L").drop(WEIGHT)
-            met = alive.join(others, self.meeting(tick), "inner").select(*map(quoted, covers.columns))
+            met = self._pairs(tick, alive, others).select(*map(quoted, covers.columns))
             covers = covers.unionByName(met)
         pieces = gaps(covers, identity).where(f"__x < {bound}L AND __rs >= {before}L")
         until = f"IF(__rs < {bound}L, __rs, {END}L) AS {STOP}"
         return pieces.selectExpr(*map(quoted, self.names[0]), "__x", until, WEIGHT)
 
-    def meeting(self, tick: Tick) -> Condition:
-        """Return the condition that a right event covers a left one."""
-        if self.on is None:
-            return F.expr(self.covering)
-        if tick.trying:
-            return F.expr(self.covering) & holds(tick.spark, [(to_spark(part), "") for part in conjuncts(self.on)])
-        return F.expr(" AND ".join([self.covering, *self._on_parts]))
+    def _pairs(self, tick: Tick, left: DataFrame, right: DataFrame) -> DataFrame:
+        """Return the left events with the right ones that cover them."""
+        if tick.trying and self.on is not None:
+            parts = [(to_spark(part), "") for part in conjuncts(self.on)]
+            return joined_if(left, right, self.covering, parts, "inner")
+        on = self._on_parts if self.on is not None else []
+        return joined(left, right, " AND ".join([self.covering, *on]), "inner")
 
     def _forget(self, kept: Sequence[WeightedLog], bound: int) -> None:
         kept[0].forget(bound, self._identity(0))
@@ -229,7 +228,7 @@ class SpeculativeAntiJoin(AntiJoin):
     def _met(self, tick: Tick, left: DataFrame, right: DataFrame) -> DataFrame:
         """Return the left events that right rows cover, with their times, weights and versions."""
         own = [quoted(name) for name in self._identity(0)]
-        met = left.select(*own).distinct().join(right, self.meeting(tick), "inner")
+        met = self._pairs(tick, left.select(*own).distinct(), right)
         return met.select(*own, "__rs", "__re", WEIGHT, CHANGED_BY, MET)
 
 

@@ -17,12 +17,14 @@ from rowtime.core.columns import ASKED_AT, ASKED_UPTO, DUE, ROUTE, ROWTIME, STOP
 from rowtime.core.fields import LATER
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import col, conjuncts
+from rowtime.frames.local import joined
 from rowtime.operators.contract import Binary, DataFrame, Delta, Link, Operator, Shape, Tick, UpTo, named
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.contract.texts import passed
 from rowtime.operators.events.anti_join import SpeculativeAntiJoin
-from rowtime.operators.rows.conditions import holds, whole
+from rowtime.operators.rows.collations import grouped_as_they_are
+from rowtime.operators.rows.conditions import joined_if, whole
 from rowtime.operators.rows.lifetimes import (
     ALWAYS,
     BEGINS,
@@ -165,11 +167,13 @@ class Clip(Binary):
         same = [f"{quoted(name)} <=> {to}" for (name, _), to in zip(self.keys, self._cutting, strict=False)]
         if self.where is not None and not tick.trying:
             same.append(whole(to_spark(self.where)))
-        cutting = F.expr(" AND ".join([*same, "__rs > __ls", "__rs < __le"]))
+        cutting = " AND ".join([*same, "__rs > __ls", "__rs < __le"])
         if self.where is not None and tick.trying:
-            cutting &= holds(tick.spark, [(to_spark(part), "") for part in conjuncts(self.where)])
-        met = alive.join(starts, cutting, "left")
-        return met.groupBy(*map(quoted, [*identity, WEIGHT])).agg(F.expr("min(__rs) AS __c"))
+            parts = [(to_spark(part), "") for part in conjuncts(self.where)]
+            met = joined_if(alive, starts, cutting, parts, "left")
+        else:
+            met = joined(alive, starts, cutting, "left")
+        return grouped_as_they_are(met, [*map(quoted, [*identity, WEIGHT])], ["min(__rs) AS __c"])
 
     @property
     def _names(self) -> tuple[str, ...]:

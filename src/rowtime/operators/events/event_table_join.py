@@ -12,12 +12,12 @@ from typing import ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import CHANGED_BY, MET, ROWTIME, STOP, WEIGHT
 from rowtime.core.fields import LATER
+from rowtime.frames.local import joined
 from rowtime.operators.contract import Control, DataFrame, Delta, Link, Operator, Shape, Tick, named, quoted
-from rowtime.operators.contract import functions as F
 from rowtime.operators.events.failing_events import refuse_events
 from rowtime.operators.joins.table_join import TableJoin
 from rowtime.operators.rows.attempt import judged
-from rowtime.operators.rows.conditions import holds, sorted_out
+from rowtime.operators.rows.conditions import joined_if, sorted_out
 from rowtime.operators.rows.lifetimes import BEGINS, derived, derived_columns
 
 
@@ -66,8 +66,8 @@ class EventTableJoin(TableJoin):
     def _tried(self, tick: Tick, rows: DataFrame, table: DataFrame) -> DataFrame:
         """Return the events to emit; pairs whose condition cannot be computed are refused, each once."""
         equal, others = sorted_out(self.on, self._left, self._types(tick))
-        met = F.expr(" AND ".join(["true", *equal]))
-        pairs = rows.join(table, met, "inner")
+        met = " AND ".join(equal) or "true"
+        pairs = joined(rows, table, met, "inner")
         refuse_events(tick, self, judged(pairs, [others], {}, [], pairs.columns), numbered=self.numbered)
         how = self.alone or ("left" if self.outer else "inner")
-        return rows.join(table, met & holds(rows.sparkSession, others), how)
+        return joined_if(rows, table, met, others, how)

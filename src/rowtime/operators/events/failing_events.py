@@ -29,10 +29,10 @@ from rowtime.core.columns import (
 )
 from rowtime.expr.conditions import conjuncts
 from rowtime.operators.contract import Delta, Operator, Tick, quoted
-from rowtime.operators.contract import functions as F
 from rowtime.operators.events.versions import differences
 from rowtime.operators.groups.finished import in_words, query_text
 from rowtime.operators.rows.attempt import NamedSql, all_computed, judged
+from rowtime.operators.rows.collations import grouped_as_they_are
 from rowtime.operators.rows.lifetimes import derived_columns, instant
 from rowtime.operators.rows.partials import Accumulators
 from rowtime.sql.generate import to_spark
@@ -52,9 +52,12 @@ def refuse_events(
     """
     shown = [name for name in events.columns if not name.startswith("__")]
     by = [*map(quoted, shown), ROWTIME, BROKEN, *([CHANGED_BY] if numbered else []), *more]
-    once = [F.expr(f"sum({WEIGHT}) AS {WEIGHT}"), F.expr(f"min(struct({POSITION}, {WRITER})) AS __place")]
-    gone = events.where(f"{BROKEN} IS NOT NULL").groupBy(*by).agg(*once).where(f"{WEIGHT} > 0")
-    gone = gone.selectExpr(*map(quoted, shown), ROWTIME, "__place.*", BROKEN, f"explode(sequence(1L, {WEIGHT})) AS __i")
+    first = [f"min({POSITION}) AS {POSITION}", f"min_by({WRITER}, struct({POSITION}, {WRITER})) AS {WRITER}"]
+    gone = grouped_as_they_are(events.where(f"{BROKEN} IS NOT NULL"), by, [f"sum({WEIGHT}) AS {WEIGHT}", *first]).where(
+        f"{WEIGHT} > 0"
+    )
+    places = (ROWTIME, POSITION, WRITER, BROKEN)
+    gone = gone.selectExpr(*map(quoted, shown), *places, f"explode(sequence(1L, {WEIGHT})) AS __i")
     tick.refuse_computed(node, gone.drop("__i"), BROKEN, None)
     return events.where(f"{BROKEN} IS NULL").drop(BROKEN)
 

@@ -31,7 +31,6 @@ from rowtime.operators.contract import (
     UpTo,
     named,
 )
-from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import Route, StateNote
 from rowtime.operators.contract.texts import passed
 from rowtime.operators.events.alter_lifetime import AlterLifetime
@@ -283,7 +282,7 @@ class LifetimeJoin(OfEvents):
             types = [kind for node in self.inputs for kind in tick.types(node)]
             kinds = dict(zip((n for side in self.names for n in side), types, strict=True))
             equal, others = sorted_out(self.on, self.names[0], kinds)
-            rows = left.join(right, F.expr(" AND ".join([f"({together})", *equal])), "inner")
+            rows = joined(left, right, " AND ".join([f"({together})", *equal]), "inner")
             attempts = judged(rows, [others], {}, [], rows.columns)
             return refuse_events(tick, self, attempts.selectExpr(*names, *times, BROKEN))
         return joined(left, right, " AND ".join([*self._on_parts, together]), "inner").selectExpr(*names, *times)

@@ -146,7 +146,7 @@ class LifetimeSessions(EventGroups):
         tick.describe(self, "find sessions")
         parts = self._written(tick, self._chained(parts))
         begun = parts.where(f"{OVER_AT} > {bound}L")
-        first = begun.selectExpr(f"{self._part_at(f'{bound}L')} AS __x").agg({"__x": "min"}).collect()[0][0]
+        first = begun.selectExpr(f"{self._part_at(f'{bound}L')} AS __x").selectExpr("min(__x) AS __x").collect()[0][0]
         self._forget(kept, parts, bound)
         if self.longest:
             self._note(cut, begun, old, bound)

@@ -21,7 +21,7 @@ from rowtime.frames.kinds import type_text
 from rowtime.frames.local import is_local
 from rowtime.operators.contract import DataFrame, Delta, Link, Operator, Tick, Unary, quoted
 from rowtime.operators.gates.column_limits import Limit
-from rowtime.operators.rows.attempt import attempted
+from rowtime.operators.rows.attempt import with_attempts
 from rowtime.operators.rows.sized_texts import holds_lengths, in_length
 from rowtime.sql.generate import literal, to_rowtime, to_spark
 
@@ -90,8 +90,8 @@ class PumpGate(Unary):
         if is_local(rows) and rows.can(*texts):  # Spark reports a test that cannot be computed
             rows = rows.computed([test.condition for test in tests if test.casts])
             tests = [replace(test, tried=False) for test in tests if not test.casts]
-        tried = {f"{TRIED}{n}": attempted(rows.sparkSession, [t.condition]) for n, t in enumerate(tests) if t.tried}
-        with_tried = rows.withColumns(tried) if tried else rows
+        tried = {f"{TRIED}{n}": test.condition for n, test in enumerate(tests) if test.tried}
+        with_tried = with_attempts(rows, tried) if tried else rows
         cases = []
         for n, test in enumerate(tests):
             broken = f"NOT ({test.condition})"

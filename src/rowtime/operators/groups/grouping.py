@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
 SHOWN = "shown"
 """The meta entry of an expression of ours: what a refused row shows instead of it."""
-_WRAPPERS = (exp.AggFunc, exp.WithinGroup, exp.Order, exp.Ordered, exp.Distinct, exp.Tuple, exp.IgnoreNulls,
-             exp.RespectNulls, exp.Anonymous)  # fmt: skip
+_AROUND_CALLS = (exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+_WRAPPERS = (exp.AggFunc, exp.Order, exp.Ordered, exp.Distinct, exp.Tuple, *_AROUND_CALLS)
+_LISTS = ("array", "map", "named_struct")
 
 
 def is_sorted_collection(node: exp.Expr) -> bool:
@@ -207,16 +208,25 @@ def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
     yield from _values(node)
 
 
-def _values(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the arguments of an aggregate for a row: none of them for a row that FILTER excludes."""
+def _values(node: exp.Expr, *, calls: bool = True) -> Iterator[exp.Expr]:
+    """Yield the arguments of an aggregate for a row: none of them for a row that FILTER excludes.
+
+    ``calls``: a function that sqlglot does not know is the aggregate; else it is a part of an argument.
+    """
     if isinstance(node, exp.Filter):
         for part in _values(node.this):
             yield exp.Case(ifs=[exp.If(this=node.expression.this.copy(), true=part.copy())])
-    elif isinstance(node, _WRAPPERS) or is_sorted_collection(node):
+    elif isinstance(node, _WRAPPERS) or is_sorted_collection(node) or (calls and isinstance(node, exp.Anonymous)):
         for part in node.iter_expressions():
-            yield from _values(part.unalias())
-    elif not isinstance(node, exp.Star | exp.Literal) and _is_text(node):
+            yield from _values(part.unalias(), calls=isinstance(node, _AROUND_CALLS))
+    elif not isinstance(node, exp.Star | exp.Literal) and not _is_constant_list(node) and _is_text(node):
         yield node
+
+
+def _is_constant_list(node: exp.Expr) -> bool:
+    """Return True for the shares of PERCENTILE and the like."""
+    listed = isinstance(node, exp.Array) or (isinstance(node, exp.Anonymous) and node.name.lower() in _LISTS)
+    return listed and node.find(exp.Column) is None
 
 
 def _as_number(call: exp.Expr, value: exp.Expr) -> exp.Expr:

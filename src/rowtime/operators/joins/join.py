@@ -27,14 +27,13 @@ from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, shift
 from rowtime.frames.local import is_local, joined
 from rowtime.operators.contract import Column, DataFrame, Delta, Link, Operator, Shape, Tick, passed, quoted
-from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import PLACED
 from rowtime.operators.contract.state import LARGE, Kept, StateNote, rows_in
 from rowtime.operators.joins.join_edge import Edge, Joined
 from rowtime.operators.joins.join_rows import SideRows, between, latest
 from rowtime.operators.joins.of_rows import OfRows, Side
 from rowtime.operators.rows.attempt import judged
-from rowtime.operators.rows.conditions import holds, sorted_out
+from rowtime.operators.rows.conditions import joined_if, sorted_out
 from rowtime.operators.rows.lifetimes import instant
 
 EVER = MAX_MICROS - MIN_MICROS + 1
@@ -246,9 +245,10 @@ class Join(OfRows):
             return None
         tick.describe(self, "find the first left row in reach")
         time, writer, position = PLACES[0]
-        least_place = f"min(struct(unix_micros({time}) AS t, {writer} AS w, {position} AS p)) AS f"
-        place = rows.selectExpr(least_place).selectExpr("f.t", "f.w", "f.p").collect()[0]
-        return None if place[0] is None else (place[0], place[1], place[2])
+        place = f"struct(unix_micros({time}) AS t, {writer} AS w, {position} AS p)"
+        least = rows.selectExpr(f"min_by({place}, {place}) AS f").selectExpr(*(f"f.{part} AS {part}" for part in "twp"))
+        at, by, nth = least.collect()[0]
+        return None if at is None else (at, by, nth)
 
     def _results(self, tick: Tick, sides: Sequence[SideRows], before: Edge, after: Edge) -> DataFrame | None:
         limit = after.at + (after.side is not None)
@@ -338,11 +338,11 @@ class Join(OfRows):
             return joined(rows, others, " AND ".join(tests), how)
         types = dict(zip(self.emits().names, tick.types(self), strict=True))
         equal, others_of = sorted_out(self.on, self._left, types)
-        met = F.expr(" AND ".join([*tests, *equal]))
+        met = " AND ".join([*tests, *equal])
         if how == "inner":
-            pairs = rows.join(others, met, how)
+            pairs = joined(rows, others, met, how)
             return judged(pairs, [others_of], {}, [], pairs.columns)
-        return rows.join(others, met & holds(rows.sparkSession, others_of), how)
+        return joined_if(rows, others, met, others_of, how)
 
     def _output(self, tick: Tick, rows: DataFrame, given: Sequence[int]) -> DataFrame:
         """Return the output columns; those of a missing side are NULL."""

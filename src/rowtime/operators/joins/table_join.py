@@ -36,7 +36,7 @@ from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import RELEASED, UNORDERED, Requirement
 from rowtime.operators.joins.of_rows import OfRows, Side
 from rowtime.operators.rows.attempt import judged
-from rowtime.operators.rows.conditions import holds, sorted_out
+from rowtime.operators.rows.conditions import joined_if, sorted_out
 
 BROADCAST = 1_000_000  # rows of a table that every task gets as a whole
 SMALL = 200_000  # rows
@@ -164,11 +164,11 @@ class TableJoin(OfRows):
     def _tried(self, tick: Tick, rows: DataFrame, right: DataFrame) -> DataFrame:
         """Return the rows to emit; pairs whose condition cannot be computed are refused."""
         equal, others = sorted_out(self.on, self._left, self._types(tick))
-        met = F.expr(" AND ".join(["true", *equal, *self._valid]))
-        pairs = rows.join(right, met, "inner")
+        met = " AND ".join([*equal, *self._valid]) or "true"
+        pairs = met_by(rows, right, met, "inner")
         tick.refuse_computed(self, judged(pairs, [others], {}, [], pairs.columns), BROKEN, None)
         how = self.alone or ("left" if self.outer else "inner")
-        return rows.join(right, met & holds(rows.sparkSession, others), how)
+        return joined_if(rows, right, met, others, how)
 
     def _types(self, tick: Tick) -> dict[str, str]:
         """Return the types of the condition's columns."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from rowtime.core.columns import ARGUMENTS, CALLED, UNCALLED
-from rowtime.frames.builtin import spark_functions
+from rowtime.frames.catalyst import functions_of
 from rowtime.sql.generate import to_stored
 from rowtime.sql.script import parse_expression
 
@@ -26,7 +26,7 @@ Attempted = Callable[["SparkSession", list[str]], "Column"]
 def calls_python(spark: SparkSession, tree: exp.Expr) -> bool:
     """Return True if an expression calls a function that is not one of Spark's."""
     names = [call.name.lower() for call in tree.find_all(exp.Anonymous)]
-    return bool(names) and not spark_functions(spark).issuperset(names)
+    return bool(names) and not functions_of(spark).issuperset(names)
 
 
 def apart(rows: DataFrame, texts: Iterable[str], attempted: Attempted) -> tuple[DataFrame, dict[str, str]]:
@@ -35,7 +35,7 @@ def apart(rows: DataFrame, texts: Iterable[str], attempted: Attempted) -> tuple[
     ``texts``: Spark SQL of expressions; those without such calls are not in the result.
     """
     trees = {text: parse_expression(text) for text in texts if "(" in text}
-    builtin = spark_functions(rows.sparkSession) if trees else frozenset()
+    builtin = functions_of(rows.sparkSession) if trees else frozenset()
     columns: dict[str, exp.Expr] = {}
     rewritten: dict[str, str] = {}
     for text, tree in trees.items():

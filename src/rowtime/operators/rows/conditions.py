@@ -11,19 +11,23 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from sqlglot import exp
 
+from rowtime.core.columns import PAIR_MATCH, PAIR_ROW, TRIED
 from rowtime.expr.conditions import columns_in, conjuncts, never_fails
 from rowtime.expr.facts import Kind
-from rowtime.frames.local import is_local
+from rowtime.frames.attempted import attempted
+from rowtime.frames.local import is_local, joined
 from rowtime.operators.contract import Column as Named
 from rowtime.operators.contract import functions as F
-from rowtime.operators.rows.attempt import NamedSql, attempted
+from rowtime.operators.contract import quoted
+from rowtime.operators.rows.attempt import NamedSql, with_attempts
 from rowtime.operators.rows.calls_apart import calls_python
 from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
 def whole(text: str) -> str:
@@ -101,7 +105,16 @@ def _compares(part: exp.Expr, types: Mapping[str, str]) -> bool:
     return bool(kinds[0]) and kinds[0] == kinds[1]
 
 
-def holds(spark: SparkSession, parts: Sequence[NamedSql]) -> Column:
-    """Return whether all parts can be computed and are true."""
-    tried = (F.coalesce(attempted(spark, [text])["c0"], F.lit(False)) for text, _ in parts)  # noqa: FBT003
-    return reduce(lambda one, other: one & other, tried, F.lit(True))  # noqa: FBT003
+def joined_if(rows: DataFrame, others: DataFrame, met: str, parts: Sequence[NamedSql], how: str) -> DataFrame:
+    """Join rows with others by the condition ``met`` and by ``parts``: a pair for which one of these fails is none."""
+    if not is_local(rows) or not is_local(others):
+        spark = rows.sparkSession
+        tried = (F.coalesce(attempted(spark, [text])["c0"], F.lit(False)) for text, _ in parts)  # noqa: FBT003
+        return rows.join(others, reduce(lambda one, other: one & other, tried, F.expr(met)), how)
+    numbered = rows.with_column(PAIR_ROW, "bigint", pa.array(range(rows.count()), pa.int64()))
+    names = {f"{TRIED}{n}": text for n, (text, _) in enumerate(parts)}
+    attempts = with_attempts(joined(numbered, others, met, "inner"), names)
+    tests = " AND ".join(f"coalesce({name}.c0, false)" for name in names) or "true"
+    matches = attempts.where(tests).selectExpr(f"{PAIR_ROW} AS {PAIR_MATCH}", *map(quoted, others.columns))
+    shown = [*rows.columns, *([] if how in ("left_semi", "left_anti") else others.columns)]
+    return joined(numbered, matches, f"{PAIR_ROW} = {PAIR_MATCH}", how).selectExpr(*map(quoted, shown))

@@ -18,6 +18,7 @@ from rowtime.core.columns import FAILING_GROUP, GROUP_NUMBER
 from rowtime.core.errors import causes
 from rowtime.expr.aggregates import ORDERED, ordered_text, split
 from rowtime.frames.local import is_local
+from rowtime.frames.queries import Uncomputed
 from rowtime.operators.rows.collations import grouped
 from rowtime.sql.generate import to_spark
 
@@ -72,9 +73,12 @@ def computable(
 
 def _failing(rows: DataFrame, by: Sequence[str], text: str, first: int, end: int) -> Iterator[int]:
     """Yield the numbers in [first, end) of the groups for which an aggregate fails."""
-    if _computes(rows.where(f"{GROUP_NUMBER} >= {first} AND {GROUP_NUMBER} < {end}"), by, [text]):
+    some = rows.where(f"{GROUP_NUMBER} >= {first} AND {GROUP_NUMBER} < {end}")
+    if _computes(some, by, [text]):
         return
     if end - first == 1:
+        if is_local(some) and _computes(some.spark(), by, [text]):
+            raise Uncomputed(text)  # only DuckDB fails
         yield first
         return
     middle = (first + end) // 2
@@ -85,7 +89,11 @@ def _failing(rows: DataFrame, by: Sequence[str], text: str, first: int, end: int
 def _computes(rows: DataFrame, by: Sequence[str], texts: Sequence[str]) -> bool:
     groups = grouped(rows, by, [f"{text} AS __t{n}" for n, text in enumerate(texts)])
     if is_local(groups):
-        groups = groups.spark()
+        try:
+            groups.count()
+        except Uncomputed:
+            return False
+        return True
     try:
         groups._jdf.queryExecution().toRdd().count()  # noqa: SLF001 - a writer would report the failure in Spark's log
     except Exception as error:

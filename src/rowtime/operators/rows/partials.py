@@ -17,7 +17,6 @@ from sqlglot import exp
 from rowtime.core.columns import POSITION, ROWTIME, WRITER
 from rowtime.expr.aggregates import Decomposed, Part, decompose, ordered_text, split
 from rowtime.frames.typed import schema_of
-from rowtime.operators.contract import functions as F
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.collations import grouped
 from rowtime.operators.rows.exact_sums import ExactSum, average
@@ -124,11 +123,13 @@ class Accumulators:
         texts += [f"{text} AS {name}" for name, text in kept.items()]
         texts += [f"{text} AS {name}x" for name, text in fails.items()]
         groups = grouped(rows, by, [*texts, *more])
-        groups = groups.withColumns({f"{name}s": F.expr(sum_of.total) for name, sum_of in sums.items()})
-        groups = groups.withColumns({name: F.expr(sum_of.value_text) for name, sum_of in sums.items()})
-        return groups.withColumns({f"{name}x": F.expr(sum_of.fails) for name, sum_of in sums.items()}).selectExpr(
-            "*", *finals
-        )
+        for more_of in (
+            [f"{sum_of.total} AS {name}s" for name, sum_of in sums.items()],
+            [f"{sum_of.value_text} AS {name}" for name, sum_of in sums.items()],
+            [*(f"{sum_of.fails} AS {name}x" for name, sum_of in sums.items()), *finals],
+        ):
+            groups = groups.selectExpr("*", *more_of) if more_of else groups
+        return groups
 
     def beyond(self, groups: DataFrame) -> list[tuple[str, exp.Expr]]:
         """Return for each aggregate of `exact` that may fail the condition that it does, and the aggregate."""

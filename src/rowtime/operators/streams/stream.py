@@ -39,7 +39,7 @@ from rowtime.operators.contract.gates import Gate, Verdict, beyond_arrival
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.lateness import added
 from rowtime.operators.contract.state import StateNote
-from rowtime.operators.rows.attempt import attempted
+from rowtime.operators.rows.attempt import with_attempts
 from rowtime.operators.rows.by_writer import beside
 from rowtime.operators.rows.sized_texts import holds_lengths, in_length, in_size
 from rowtime.operators.streams.arrival_times import is_timed_by_arrival
@@ -327,8 +327,7 @@ class Stream(Operator):
         ]
         if on_driver:
             return rows.selectExpr(*others, f"{failure} AS {MALFORMED}")
-        spark = rows.sparkSession
-        tried = rows.withColumns({f"{TRIED}{n}": attempted(spark, [sql]) for n, (_, sql) in enumerate(self.demands)})
+        tried = with_attempts(rows, {f"{TRIED}{n}": sql for n, (_, sql) in enumerate(self.demands)})
         return tried.selectExpr(*others, f"{failure} AS {MALFORMED}")
 
     def _timed_rows(self, intake: Intake) -> DataFrame:

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.frames.attempted import TRIED_VALUE, attempted
 from rowtime.frames.builtin import spark_functions
 from rowtime.frames.catalyst import Answers, Call, Part, computed_by, kind_of
-from rowtime.frames.kinds import arrow_of, spark_type
+from rowtime.frames.kinds import spark_type
 from rowtime.frames.queries import Uncomputed
 from rowtime.frames.words import Untranslated
 from rowtime.operators.contract import functions
-from rowtime.operators.rows.attempt import attempted
 from rowtime.runtime.executors.steps import AllWanted
 from rowtime.sql.generate import quoted
 
@@ -112,7 +112,7 @@ class Questions:
             schema = StructType([StructField(of.name, of.dataType) for of in (*schema.fields, *own.fields)])
             for n, part in enumerate(self.parts):
                 schema = schema.add(_given(n), _struct(part))
-                schema = schema.add(_value(n), StructType().add("c0", spark_type(self.kinds[part])))
+                schema = schema.add(_value(n), StructType().add(TRIED_VALUE, spark_type(self.kinds[part])))
         wanted = partial(self._wanted, trial, number, to_arrow_schema(schema, timezone="UTC"))
         return rows.mapInArrow(wanted, schema)
 
@@ -158,8 +158,13 @@ class Questions:
             calls = dict.fromkeys(zip(mine[_OPERATOR].to_pylist(), mine[_TIMES].to_pylist(), strict=True))
             for operator, times in calls:
                 rows = mine.filter(pc.and_(pc.equal(mine[_OPERATOR], operator), pc.equal(mine[_TIMES], times)))
-                tried, kind = rows.sort_by(_ROW)[_value(n)].combine_chunks(), arrow_of(self.kinds[part])
-                values[operator, times][part] = None if tried.null_count else tried.field(0).cast(kind)
+                tried = rows.sort_by(_ROW)[_value(n)]
+                if part.tries:
+                    values[operator, times][part] = part.values(tried, self.kinds[part])
+                elif tried.null_count:
+                    values[operator, times][part] = None
+                else:
+                    values[operator, times][part] = part.values(pc.struct_field(tried, 0), self.kinds[part])
         return read.select([name for name in read.column_names if not name.startswith("__asked")]).to_batches(), values
 
 

@@ -41,7 +41,8 @@ class Steps:
     ``adopted``: the columns of sinks that take over an operator's files; ``changing``: operators above which each
     change is needed; ``uncounted``: those whose rows nobody else counts; ``watched``: those that are counted for that
     (`given_rows`); ``read_once``: those of which one operator reads all rows, once; ``at_once``: the columns that are
-    computed before an operator above may refuse or drop rows (`computed_at_once`).
+    computed before an operator above may refuse or drop rows (`computed_at_once`); ``look``: how a tick is examined row
+    by row, if rows that fail do not end the run.
     """
 
     operators: Sequence[Operator]
@@ -51,6 +52,7 @@ class Steps:
     watched: Mapping[str, bool]
     read_once: Collection[str]
     at_once: Mapping[str, Sequence[str]]
+    look: CloseLook | None = None
 
     @classmethod
     def of(cls, program: Program, types: ColumnTypes, takers: Collection[str]) -> Steps:
@@ -59,7 +61,8 @@ class Steps:
         few = uncounted(plan)
         demands = adopted_files(program, types.of, takers), visible_changes(program)
         at_once = computed_at_once(program.operators)
-        return cls(program.operators, *demands, few, to_watch(plan, few), program.read_once, at_once)
+        look = None if program.stops else CloseLook(program, defers=True)
+        return cls(program.operators, *demands, few, to_watch(plan, few), program.read_once, at_once, look)
 
     def done(
         self, running: RunningTick, tap: Tap = lambda _node, _delta: None, look: CloseLook | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from rowtime.core.log import LOG
+from rowtime.core.threads import processors
 from rowtime.frames.catalyst import Answers, Part
-from rowtime.frames.queries import SETTINGS
+from rowtime.frames.queries import SETTINGS, Uncomputed
 from rowtime.operators.contract import Delta
 from rowtime.operators.streams.table import tables_of
 from rowtime.runtime.executors.catalyst_steps import MOST_ROUNDS, Questions
@@ -41,11 +43,16 @@ if TYPE_CHECKING:
 
 Run = Callable[["SparkSession", bytes, Sequence[StreamScan], Questions], bytes]
 """Computes packed work over what Spark reads for it, and with the questions to Spark; returns the packed report."""
+_LOCAL: Final = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,.*)?\]|-cluster\[\s*\d+\s*,\s*(?P<of_each>\d+).*\])?")
 TRIES: Final = 3  # ticks in a row that a task could not compute, until no further one is sent
 
 
 class LeftToDriver(Exception):
     """A task could not compute a tick; its files are removed, and the driver computes it."""
+
+
+class ValueFails(Uncomputed):
+    """A value of a tick may have failed in a task; its files are removed."""
 
 
 class MoreQuestions(LeftToDriver):
@@ -54,9 +61,9 @@ class MoreQuestions(LeftToDriver):
 
 def in_a_task(spark: SparkSession, packed: bytes, scans: Sequence[StreamScan], questions: Questions) -> bytes:
     """Compute packed work in one task, as one job; other tasks of the job read for it."""
-    streams = {one.stream: one.form for one in scans}
-    rows = questions.chained(spark, in_one_task(spark, scans), partial(_trial, packed, streams))
-    reports = rows.mapInArrow(partial(_task, packed, streams, questions), "report binary")
+    streams, cores = {one.stream: one.form for one in scans}, cores_of(spark)
+    rows = questions.chained(spark, in_one_task(spark, scans), partial(_trial, packed, streams, cores))
+    reports = rows.mapInArrow(partial(_task, packed, streams, cores, questions), "report binary")
     report: bytes = reports.toArrow()["report"][0].as_py()
     return report
 
@@ -69,27 +76,32 @@ def in_process(spark: SparkSession, packed: bytes, scans: Sequence[StreamScan], 
 
 
 def _trial(
-    packed: bytes, streams: Mapping[str, Form], batches: Iterable[pa.RecordBatch], answers: Answers
+    packed: bytes, streams: Mapping[str, Form], cores: int, batches: Iterable[pa.RecordBatch], answers: Answers
 ) -> AllWanted | None:
-    _settle()
+    _settle(cores)
     return tried(packed, partial(apart, streams, batches), answers)
 
 
 def _task(
-    packed: bytes, streams: Mapping[str, Form], questions: Questions, batches: Iterable[pa.RecordBatch]
+    packed: bytes, streams: Mapping[str, Form], cores: int, questions: Questions, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    _settle()
+    _settle(cores)
     read, values = questions.apart([*batches], questions.rounds)
     report = computed(packed, partial(apart, streams, read), questions.answers(values))
     yield pa.record_batch([pa.array([report], pa.binary())], names=["report"])
 
 
-def _settle() -> None:
-    """Let DuckDB use the cores of the task."""
-    from pyspark import TaskContext  # noqa: PLC0415 - runs on an executor
+def cores_of(spark: SparkSession) -> int:
+    """Return how many cores an executor has; 0 for all of its machine."""
+    master = _LOCAL.fullmatch(spark.conf.get("spark.master", "") or "")
+    if master is None:
+        return int(spark.conf.get("spark.executor.cores", "0") or "0")
+    return int(master["of_each"] or (master["cores"] or "1").replace("*", "0"))
 
-    context = TaskContext.get()
-    SETTINGS["threads"] = context.cpus() if context is not None else 1
+
+def _settle(cores: int) -> None:
+    """Let DuckDB use the cores of the executor: the only task of a tick has no other beside it."""
+    SETTINGS["threads"] = min(cores or processors(), processors())
 
 
 class Tasks:
@@ -101,6 +113,7 @@ class Tasks:
         self._left = -1  # the tick that the driver computes
         self.needs = ""
         self._questions, self._rehearsed = Questions(), False
+        self._looking: tuple[int, Questions] = -1, self._questions  # those of a tick that is examined row by row
 
     def over(self, sources: Iterable[Source]) -> Tasks:
         """Return these; tasks make the copies of plain text, too."""
@@ -109,17 +122,19 @@ class Tasks:
                 source.copied.late = True
         return self
 
-    def done(
+    def done(  # noqa: PLR0913 - a tick
         self,
         running: RunningTick,
         steps: Steps,
         entry: Mapping[str, Any],
         taken: Mapping[str, Taken],
         stages: Mapping[str, Stage],
+        looks: bool,  # noqa: FBT001 - as above
     ) -> tuple[dict[str, Delta], dict[str, int]] | None:
         """Return the clocks after each operator, and counted rows; ``None`` if the driver has to compute the tick.
 
-        Raises ``LeftToDriver`` if a task has begun to compute it.
+        ``looks``: it is examined row by row. Raises ``LeftToDriver`` if a task has begun to compute it, and
+        ``ValueFails`` if that has failed for a value.
         """
         tick = None if self.needs or running.number == self._left else running.begun(entry)
         if tick is None or any(table.is_due(running) for table in tables_of(steps.operators)):
@@ -132,26 +147,30 @@ class Tasks:
         self._questions = self._questions.of(running.spark)
         types = {node.name: running.types(node) for node in steps.operators}
         portable = {name: stage.portable() for name, stage in stages.items()}
-        work = Work(tick, steps, taken, portable, types)
+        work = Work(tick, steps, taken, portable, types, looks)
         try:
             self._rehearse(running.spark, work)
-            report = self._report(running, work, scans)
+            questions = self._questions_of(running, looks=looks)
+            report = self._report(running, work, scans, questions)
         except NeedsSparkError as needs:
             self._note(str(needs), always=True)
             return None
         if report.wanted:
-            raise self._ask(running, report.wanted, report.rounds)
+            more = questions.more(running.spark, report.wanted, report.rounds)
+            if not report.by_value:
+                raise self._ask(running, questions, more, report.wanted, looks=looks)
+            self._looking = running.number, more
+        if report.by_value:
+            raise ValueFails(report.failed)
         if report.outcome is None:
-            self._left = running.number
-            self._note(report.failed, always=report.always)
-            raise LeftToDriver(report.failed)
+            raise self._leave(running, report.failed, looks=looks, always=report.always)
         self._failed = 0
         running.take(report.outcome)
         return {name: Delta(None, clocks) for name, clocks in report.clocks.items()}, dict(report.given)
 
     def _rehearse(self, spark: SparkSession, work: Work) -> None:
         """Find out what the ticks of this plan ask Spark, by a tick without rows in this process."""
-        if self._rehearsed:
+        if self._rehearsed or work.looks:
             return
         tick = replace(work.tick, entry={**work.tick.entry, "segments": {}, "sums": {}})
         empty = replace(work, tick=tick, taken=without_rows(spark, work.taken)).packed()
@@ -160,20 +179,38 @@ class Tasks:
         if self._questions.rounds > MOST_ROUNDS:
             raise NeedsSparkError(f"{self._questions.rounds} values of Spark that depend on each other")
 
-    def _report(self, running: RunningTick, work: Work, scans: Sequence[StreamScan]) -> Report:
+    def _report(self, running: RunningTick, work: Work, scans: Sequence[StreamScan], questions: Questions) -> Report:
         """Send work; if Spark has to decode some rows, send it again, with all rows decoded."""
         packed = replace(work, taken=without_sources(work.taken, scans)).packed()
         describe_jobs(running.spark, f"tick {running.number} · all operators")
-        report: Report = pickle.loads(self.run(running.spark, packed, scans, self._questions))  # noqa: S301 - our own task's
-        return self._report(running, work, by_spark(running.spark, work.taken)) if report.undecoded else report
+        report: Report = pickle.loads(self.run(running.spark, packed, scans, questions))  # noqa: S301 - our own task's
+        if not report.undecoded:
+            return report
+        return self._report(running, work, by_spark(running.spark, work.taken), questions)
 
-    def _ask(self, running: RunningTick, parts: Mapping[Part, bool], rounds: int) -> LeftToDriver:
-        """Ask Spark more from this tick on; return what the tick ends with."""
-        before, self._questions = self._questions, self._questions.more(running.spark, parts, rounds)
+    def _questions_of(self, running: RunningTick, *, looks: bool) -> Questions:
+        """Return what Spark is asked in a tick: that of the plan, and what its failing values need."""
+        number, questions = self._looking
+        return questions if looks and number == running.number else self._questions
+
+    def _ask(
+        self, running: RunningTick, before: Questions, questions: Questions, parts: Collection[Part], *, looks: bool
+    ) -> LeftToDriver:
+        """Ask Spark more, from this tick on or, if it ``looks``, only in it; return what the tick ends with."""
         why = f"values that only Spark computes: {', '.join(part.sql for part in parts)}"
-        if before != self._questions and self._questions.rounds <= MOST_ROUNDS:
-            return MoreQuestions(why)
-        self._note(why, always=True)
+        if questions == before or questions.rounds > MOST_ROUNDS:
+            return self._leave(running, why, looks=looks, always=True)
+        if looks:
+            self._looking = running.number, questions
+        else:
+            self._questions = questions
+        return MoreQuestions(why)
+
+    def _leave(self, running: RunningTick, why: str, *, looks: bool, always: bool) -> LeftToDriver:
+        """Leave a tick to the driver; return what it ends with."""
+        self._left = running.number
+        if not looks:  # others may have no value that fails
+            self._note(why, always=always)
         return LeftToDriver(why)
 
     def _note(self, why: str, *, always: bool) -> None:

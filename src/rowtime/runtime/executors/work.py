@@ -25,6 +25,7 @@ from rowtime.operators.contract import Operator
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.runtime.begun import Begun, Outcome
+from rowtime.runtime.close_look import fails_for_a_value
 from rowtime.runtime.executors.scans import Read, Undecoded, copy_in, with_read
 from rowtime.runtime.executors.steps import AllWanted, Steps
 from rowtime.runtime.held import held
@@ -42,13 +43,17 @@ _MEMORIES: Final[OrderedDict[str, Memory]] = OrderedDict()
 
 @dataclass(frozen=True)
 class Work:
-    """The work of one tick; ``types``: of all columns, by operator; ``stages``: portable ones, by sink."""
+    """The work of one tick; ``types``: of all columns, by operator; ``stages``: portable ones, by sink.
+
+    ``looks``: it is examined row by row, because a value has failed.
+    """
 
     tick: Begun
     steps: Steps
     taken: Mapping[str, Taken]
     stages: Mapping[str, Stage]
     types: Mapping[str, Sequence[str]]
+    looks: bool = False
 
     def packed(self) -> bytes:
         """Return the work as bytes; raises ``NeedsSparkError`` if a part of it belongs to the driver's process.
@@ -65,9 +70,10 @@ class Work:
 class Report:
     """The report of a tick: its outcome, and by operator its clocks and the number of rows where that is known.
 
-    ``failed``: why there is no outcome, in words; ``always``: no tick of this plan can have one; ``undecoded``: nothing
-    has begun, because Spark has to decode some rows. ``wanted``: the expressions of which Spark has to say more,
-    and whether their values are wanted; ``rounds``: in how many.
+    ``failed``: why there is no outcome, in words; ``always``: no tick of this plan can have one; ``by_value``: that may
+    be for the value of a row; ``undecoded``: nothing has begun, because Spark has to decode some rows. ``wanted``: the
+    expressions of which Spark has to say more (of a value that has failed: once rows are examined one by one), and
+    whether their values are wanted; ``rounds``: in how many.
     """
 
     outcome: Outcome | None = None
@@ -75,6 +81,7 @@ class Report:
     given: Mapping[str, int] = field(default_factory=dict)
     failed: str = ""
     always: bool = False
+    by_value: bool = False
     undecoded: bool = False
     wanted: Mapping[Part, bool] = field(default_factory=dict)
     rounds: int = 0
@@ -95,8 +102,11 @@ def _unpacked(packed: bytes) -> Work:
     return unpacked
 
 
-def tried(packed: bytes, read: Callable[[], Read], answers: Answers) -> AllWanted | None:
-    """Do the work of a tick in folders that are removed; return what its operators want of Spark."""
+def tried(packed: bytes, read: Callable[[], Read], answers: Answers, *, looks: bool = False) -> AllWanted | None:
+    """Do the work of a tick in folders that are removed; return what its operators want of Spark.
+
+    ``looks``: row by row, in any case.
+    """
     try:
         work = _unpacked(packed)
     except Unknown:
@@ -105,7 +115,8 @@ def tried(packed: bytes, read: Callable[[], Read], answers: Answers) -> AllWante
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         stages = {sink: stage.aside(folder / str(n)) for n, (sink, stage) in enumerate(work.stages.items())}
-        apart = replace(work, tick=replace(work.tick, folder=folder / "state"), stages=stages)
+        tick = replace(work.tick, folder=folder / "state")
+        apart = replace(work, tick=tick, stages=stages, looks=looks or work.looks)
         try:
             taken = with_read(work.taken, read())
             copy_in(folder / "copies", taken)
@@ -141,7 +152,10 @@ def computed(packed: bytes, read: Callable[[], Read], answers: Answers) -> bytes
     except NeedsSparkError as needs:
         report = Report(failed=_reason(needs), always=True)
     except Exception as error:  # noqa: BLE001 - as said above
-        report = Report(failed=f"{type(error).__name__}: {error}")
+        report = Report(failed=f"{type(error).__name__}: {error}", by_value=fails_for_a_value(error))
+        if report.by_value and work.steps.look is not None and not work.looks:
+            needed = tried(packed, read, answers, looks=True)
+            report = report if needed is None else replace(report, wanted=needed.parts, rounds=needed.rounds)
     finally:
         ANSWERS.reset(token)
     return pickle.dumps(report)
@@ -160,7 +174,7 @@ def _done(work: Work, memory: Memory) -> Report:
     running.column_types.known(work.types)
     before = HANDING_OVER.set(_refuse)
     try:
-        deltas = work.steps.done(running)
+        deltas = work.steps.done(running, look=work.steps.look if work.looks else None)
         given = work.steps.counted(running, deltas)
         running.held = held(running, work.steps.operators, running.entry()["segments"])
         for folder in (tick.folder, *(stage.folder for stage in work.stages.values())):

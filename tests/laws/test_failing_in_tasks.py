@@ -1,0 +1,77 @@
+"""Rows that fail are found in the task that computes their tick; the driver computes none of these ticks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from rowtime.runtime.session import derive
+from tests.laws.failing_pipelines import CLAUSES, OVERFLOWS, Clause, items
+from tests.laws.test_failing_laws import check
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.runtime.executors.tasks import Tasks
+
+ALWAYS: Final = ("sum beyond its type", "compared overflow in CASE")
+"""The cases of the default run."""
+LEFT: Final = frozenset(
+    {
+        "average of decimals beside what keeps rows",
+        "bitmap",
+        "changes of a table join of events",
+        "changes of an outer join of events",
+        "changes of arguments over the lifetime in a window",
+        "changes of count windows",
+        "changes of snapshots",
+        "changes of windows of events",
+        "correlation",
+        "correlation by value",
+        "correlation of a pane",
+        "correlation of snapshots",
+        "correlation of what FILTER leaves, in a session",
+        "correlation of windows of events",
+        "filtered arguments of snapshots",
+        "having of changes",
+        "keys and arguments of snapshots",
+        "largest of snapshots",
+        "list of EXPLODE",
+        "snapshots",
+        "sum and average of intervals",
+        "sum beside the largest of snapshots",
+        "sum of decimals",
+        "sum of decimals of snapshots",
+        "sum of distinct decimals",
+        "sum of snapshots",
+    }
+)
+"""The cases of which the driver computes ticks: aggregates that DuckDB does not compute as Spark does, sums beyond 38
+digits, numbered changes of events, and snapshots."""
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        pytest.param(one, id=one.name, marks=[] if one.name in ALWAYS else [pytest.mark.slow])
+        for one in (*CLAUSES, *OVERFLOWS)
+    ],
+)
+def test_failing_rows_are_refused_by_tasks(
+    spark: SparkSession, sent: list[Tasks], clause: Clause, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[str] = []
+    monkeypatch.setattr("rowtime.runtime.executors.tasks.LeftToDriver.__init__", _noting(left))
+    assert check(derive(spark), clause, items(1), 1), "nothing has failed"
+    reasons = [*left, *(tasks.needs for tasks in sent if tasks.needs)]
+    assert (clause.name in LEFT) == bool(reasons), reasons
+
+
+def _noting(left: list[str]) -> Any:
+    def init(error: Exception, why: str) -> None:
+        Exception.__init__(error, why)
+        if type(error).__name__ == "LeftToDriver":
+            left.append(why)
+
+    return init
