@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from rowtime.core.columns import POSITION, ROWTIME, WRITER
+from rowtime.expr.conditions import only_where
 from rowtime.sql.generate import to_spark
 
 PLACE = f"{ROWTIME}, {WRITER}, {POSITION}"
@@ -99,7 +100,7 @@ def _of_chosen(node: exp.Expr) -> exp.Expr:
         return node
     chosen: exp.Expr = node.this.copy()
     for value in chosen.this.expressions:
-        value.replace(exp.Case(ifs=[exp.If(this=node.expression.this.copy(), true=value.copy())]))
+        value.replace(only_where(node.expression.this, value))
     return chosen
 
 

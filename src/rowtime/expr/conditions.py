@@ -29,6 +29,11 @@ def columns_in(trees: Iterable[exp.Expr | None]) -> set[str]:
     return {column.name for tree in trees if tree is not None for column in tree.find_all(exp.Column)}
 
 
+def only_where(condition: exp.Expr, value: exp.Expr) -> exp.Case:
+    """Return a value for the rows that a condition accepts, and NULL for others: it is not computed for these."""
+    return exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])
+
+
 def never_fails(expression: exp.Expr, kinds: Mapping[str, Kind]) -> bool:
     """Return True if no value can make an expression fail.
 

@@ -9,6 +9,7 @@ from typing import Final
 from sqlglot import exp, parse_one
 
 from rowtime.expr.aggregates import TEXT_ORDER
+from rowtime.expr.conditions import only_where
 from rowtime.frames.kinds import DECIMAL, MOST_DIGITS, PLAIN, decimal, fields_of, sql_type
 from rowtime.frames.values import READS, USUAL, Rule, Scope, Value, cast, constant, only, plain
 from rowtime.frames.words import Untranslated
@@ -175,7 +176,7 @@ def _filtered(node: exp.Expr, scope: Scope) -> Value:
     chosen = call.copy()
     for name in ("this", "expression"):
         if (part := call.args.get(name)) is not None:
-            chosen.set(name, exp.Case(ifs=[exp.If(this=condition.copy(), true=part.copy())]))
+            chosen.set(name, only_where(condition, part))
     return scope.value(chosen)
 
 

@@ -67,10 +67,7 @@ class CloseLook:
     """The steps of one tick that refuse rows whose expressions fail; ``defers``: a Select below others only adds."""
 
     def __init__(self, program: Program, *, defers: bool) -> None:
-        self._readers: dict[str, list[Operator]] = defaultdict(list)
-        for node in program.operators:
-            for child in node.inputs:
-                self._readers[child.name].append(node)
+        self._readers = _readers_of(program.operators)
         self._required = columns_required(program.operators)
         self._queries = {*program.catalog.views, *program.catalog.pumps}
         self._queries |= {sink.name.removesuffix(".result") for sink in program.sinks}
@@ -170,6 +167,15 @@ def fails_for_a_value(error: Exception) -> bool:
     return causing or any(isinstance(cause, Overflow) or of_a_value(cause) for cause in causes(error))
 
 
+def _readers_of(operators: Sequence[Operator]) -> dict[str, list[Operator]]:
+    """Return, by operator, those that read its rows."""
+    readers = defaultdict[str, list[Operator]](list)
+    for node in operators:
+        for child in node.inputs:
+            readers[child.name].append(node)
+    return readers
+
+
 def columns_required(operators: Sequence[Operator]) -> dict[str, frozenset[str]]:
     """Return, by operator, the columns that its readers need; ``operators`` have inputs first.
 
@@ -206,10 +212,7 @@ def computed_at_once(operators: Sequence[Operator]) -> dict[str, tuple[str, ...]
     A gate above refuses rows, and a condition drops some, before their columns are read. Then a row would fail in a
     tick that examines rows one by one, and not in others. These are the columns that a `CloseLook` tries there.
     """
-    required, readers = columns_required(operators), defaultdict[str, list[Operator]](list)
-    for node in operators:
-        for child in node.inputs:
-            readers[child.name].append(node)
+    required, readers = columns_required(operators), _readers_of(operators)
     late: dict[str, frozenset[str]] = {}
     listed: dict[str, tuple[str, ...]] = {}
     for node in operators:

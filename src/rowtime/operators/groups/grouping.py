@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from rowtime.core.errors import RowtimeError
 from rowtime.expr.aggregates import orders_rows
-from rowtime.expr.conditions import columns_in
+from rowtime.expr.conditions import columns_in, only_where
 from rowtime.frames.typed import groups
 from rowtime.operators.contract import (
     AGGREGATION,
@@ -215,7 +215,7 @@ def _values(node: exp.Expr, *, calls: bool = True) -> Iterator[exp.Expr]:
     """
     if isinstance(node, exp.Filter):
         for part in _values(node.this):
-            yield exp.Case(ifs=[exp.If(this=node.expression.this.copy(), true=part.copy())])
+            yield only_where(node.expression.this, part)
     elif isinstance(node, _WRAPPERS) or is_sorted_collection(node) or (calls and isinstance(node, exp.Anonymous)):
         for part in node.iter_expressions():
             yield from _values(part.unalias(), calls=isinstance(node, _AROUND_CALLS))
