@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import rowtime as rt
-from rowtime.audit.verify import Verified, _other_sparks
+from rowtime.audit.verify import Verified, _as_sets, _in_order, _other_sparks
 from rowtime.cli.main import app
 from rowtime.cli.verify import as_lines
 from rowtime.runtime.entries import SPARKS, _sparks
@@ -193,3 +193,12 @@ def test_a_streaming_dataframe_cannot_be_read_again(spark: SparkSession, tmp_pat
     with pytest.raises(rt.Refused) as refused:
         rt.verify(tmp_path / "check", made)
     assert refused.value.problems[0].code == "R407"
+
+
+@pytest.mark.parametrize("compare", [_as_sets, _in_order])
+def test_a_null_where_the_target_has_none_is_a_difference(compare: Callable[..., Any]) -> None:
+    """Arrow raises Python's ValueError for such a cast, which is none of its own errors."""
+    written = pa.table({"n": [1]}, schema=pa.schema([pa.field("n", pa.int64(), nullable=False)]))
+    found = [*compare(written, pa.table({"n": pa.array([None], pa.int64())}))]
+    assert found
+    assert not [*compare(written, pa.table({"n": pa.array([1], pa.int64())}))]

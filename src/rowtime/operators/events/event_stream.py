@@ -90,7 +90,7 @@ class EventStream(Stream):
         before, _ = self._welcome(tick, intake)
         marks, events, peek = self._bounded(before, intake), None, None
         if intake.rows is not None:
-            rows = self.gate.timed(self._checked(intake.rows, intake))
+            rows = self.gate.timed(self._checked(tick, intake.rows, intake))
             peeked = self._peeked_items(intake)
             items = collected_items(tick, self, rows, in_band=intake.in_band) if peeked is None else peeked
             judged = self.gate.judged(tick, items, intake, before, ordered=not self.batched)

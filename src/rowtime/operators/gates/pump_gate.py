@@ -81,13 +81,13 @@ class PumpGate(Unary):
         tests = [*self.tests(self._types(tick, delta.rows)), *self._narrower(narrower)]
         if not tests:
             return delta
-        rows = tick.refuse(self, self._tested(delta.rows, tests), BROKEN, delta.count)
+        rows = tick.refuse(self, self._tested(tick, delta.rows, tests), BROKEN, delta.count)
         return replace(delta, rows=rows, peek=None, files=None, timeline=None)
 
-    def _tested(self, rows: DataFrame, tests: Sequence[Demand]) -> DataFrame:
+    def _tested(self, tick: Tick, rows: DataFrame, tests: Sequence[Demand]) -> DataFrame:
         """Return the rows with the name of the first test that each fails."""
         texts = [test.condition for test in tests]
-        if is_local(rows) and rows.can(*texts):  # Spark reports a test that cannot be computed
+        if not tick.trying and is_local(rows) and rows.can(*texts):  # one that fails ends the attempt
             rows = rows.computed([test.condition for test in tests if test.casts])
             tests = [replace(test, tried=False) for test in tests if not test.casts]
         tried = {f"{TRIED}{n}": test.condition for n, test in enumerate(tests) if test.tried}

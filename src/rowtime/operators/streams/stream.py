@@ -143,7 +143,7 @@ class Stream(Operator):
         if intake.rows is None:
             left = self._settle(tick, intake, self._bounded(own, intake))
             return Delta(None, self.promises([], tick.control(self)), left=left)
-        timed = self._checked(self._timed_rows(intake), intake)
+        timed = self._checked(tick, self._timed_rows(intake), intake)
         peeked = self._peeked(intake) if intake.gated else None
         if peeked is None:
             timed = self._raised(tick, timed, intake, before)
@@ -173,7 +173,7 @@ class Stream(Operator):
     ) -> Delta:
         """Judge by the guard first: an early row raises nothing, so rows after it are raised only then."""
         before, own = clocks
-        timed = None if intake.rows is None else self._checked(self._timed_rows(intake), intake)
+        timed = None if intake.rows is None else self._checked(tick, self._timed_rows(intake), intake)
         count = intake.count if intake.rows is not None else 0
         waits = quarantine is not None and quarantine.is_open
         peeked = None if waits else self._peeked(intake)
@@ -306,12 +306,12 @@ class Stream(Operator):
         columns = () if self.source[0] == "log" else self.columns
         return {c.name: c.type for c in columns if holds_lengths(c.type)}
 
-    def _checked(self, rows: DataFrame, intake: Intake) -> DataFrame:
+    def _checked(self, tick: Tick, rows: DataFrame, intake: Intake) -> DataFrame:
         """Put the broken condition where the raw text of a record that does not decode is."""
         if not self.demands:
             return rows
-        # A condition that cannot be computed is broken too: on the driver it ends the attempt, and Spark tries it.
-        on_driver = is_local(rows) and rows.can(*(sql for _, sql in self.demands))
+        # A condition that cannot be computed is broken too: it ends the attempt, and in the next one rows are tried.
+        on_driver = not tick.trying and is_local(rows) and rows.can(*(sql for _, sql in self.demands))
         cases = (
             f"WHEN {f'NOT ({sql})' if on_driver else f'{TRIED}{n} IS NULL OR NOT {TRIED}{n}.c0'} THEN {literal(words)}"
             for n, (words, sql) in enumerate(self.demands)

@@ -1,0 +1,54 @@
+"""A CHECK or the type of a target that cannot be computed for a row refuses it, where its tick is computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rowtime as rt
+from rowtime.frames.local import is_local
+from rowtime.runtime.executors.tasks import Tasks, in_process
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SQL = """
+CREATE STREAM a (n BIGINT CHECK (10 DIV n > -99), ev TIMESTAMP)
+  USING parquet OPTIONS (path '{source}', rowtime.column 'ev');
+CREATE STREAM o (n INT) USING parquet OPTIONS (path '{out}');
+CREATE PUMP p AS INSERT INTO o SELECT STREAM n FROM a;
+"""
+
+
+def run(spark: SparkSession, place: Path, tasks: Tasks | None) -> tuple[Any, ...]:
+    """The rows, the ledger, and whether the rows of the driver's ticks stayed in its process."""
+    (place / "in").mkdir(parents=True)
+    times = pa.array([1_704_067_200_000_000 + n for n in range(5)], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"n": [1, 0, 2**40, None, 7], "ev": times}), place / "in" / "0.parquet")
+    pipeline = rt.Pipeline(spark, home=place / "home").sql(SQL.format(source=place / "in", out=place / "out"))
+    engine = pipeline._engine(place / "check", rt.Limits(), ends=True)
+    local = set[bool]()
+    engine.tasks = tasks
+    engine.tap = lambda _node, delta: local.add(is_local(delta.rows)) if delta.rows is not None else None
+    engine.tick()
+    totals = engine.entry["totals"]
+    engine.stop()
+    rows = [row["n"] for path in (place / "out").glob("*.parquet") for row in pq.read_table(path).to_pylist()]
+    return rows, {gate: totals[gate] for gate in ("a", "p")}, local
+
+
+@pytest.mark.parametrize("how", ["driver", "tasks"])
+def test_rows_that_fail_are_refused_where_the_tick_is_computed(spark: SparkSession, tmp_path: Path, how: str) -> None:
+    tasks = Tasks(in_process) if how == "tasks" else None
+    rows, totals, local = run(spark, tmp_path, tasks)
+    assert rows == [1, None, 7]
+    assert totals == {
+        "a": {"in": 5, "accepted": 4, "MALFORMED": 1},
+        "p": {"in": 4, "accepted": 3, "MALFORMED": 1},
+    }
+    assert local == (set() if tasks else {True})
+    assert tasks is None or not tasks.needs
