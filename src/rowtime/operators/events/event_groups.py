@@ -15,9 +15,10 @@ from rowtime.core.columns import START, STOP
 from rowtime.expr.aggregates import ordered_text
 from rowtime.operators.contract import DataFrame, Link, Operator, Shape, Unary, quoted
 from rowtime.operators.groups.grouping import Groups
-from rowtime.operators.rows.collations import grouped, has_collation
+from rowtime.operators.rows.collations import has_collation
 from rowtime.operators.rows.conditions import whole
 from rowtime.operators.rows.lifetimes import TOUCHES, derived
+from rowtime.operators.rows.partials import groups_of
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
 
@@ -44,8 +45,8 @@ class EventGroups(Groups, Unary):
     def aggregated(self, rows: DataFrame, by: Sequence[str], more: Sequence[str] = ()) -> DataFrame:
         """Return the groups ``by`` of rows with their aggregates and ``more``."""
         text = ordered_text if has_collation(rows.schema) else to_spark
-        calls = [f"{text(item.expression)} AS {item.column.name}" for item in self.aggregates]
-        return grouped(rows, by, [*calls, *more])
+        calls = {item.column.name: item.expression for item in self.aggregates}
+        return groups_of(rows, by, calls, more, text)
 
     def selected(self, groups: DataFrame, times: Sequence[str]) -> DataFrame:
         """Return the select list over groups that satisfy HAVING, with columns for their times."""

@@ -187,7 +187,7 @@ class GroupBy(RowGroups, Unary):
         if tick.trying:
             types = self._types(tick)
             return self._ended(self.accumulators.exact(rows, self._key_names(), self._seen(), types))
-        return self._ended(grouped(rows, self._key_names(), [*self.accumulators.finals({}), *self._seen()]))
+        return self._ended(self.accumulators.of_rows(rows, self._key_names(), self._seen()))
 
     def _ended(self, rows: DataFrame) -> DataFrame:
         return rows.selectExpr("*", f"{self._ends.end_text} AS {DUE}")

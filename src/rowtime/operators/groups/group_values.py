@@ -147,7 +147,7 @@ class GroupByValues(RowGroups, ByValues):
     def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
         if tick.trying:
             return self.accumulators.exact(rows, self._key_names(), _TIMES, self._types(tick))
-        return self._grouped(rows, self.accumulators.finals({}))
+        return self.accumulators.of_rows(rows, self._key_names(), _TIMES)
 
     def _grouped(self, rows: DataFrame, aggregates: Sequence[str]) -> DataFrame:
         return grouped(rows, self._key_names(), [*aggregates, *_TIMES])

@@ -104,7 +104,7 @@ class Fires:
     def _of_rows(self, rows: DataFrame, by: Sequence[str]) -> DataFrame:
         if self.exact:
             return self.accumulators.exact(rows, by, [], self.types)
-        return grouped(rows, by, self._finals)
+        return self.accumulators.of_rows(rows, by)
 
     @property
     def _splits(self) -> bool:

@@ -109,6 +109,8 @@ class ExactSum:
     @property
     def total(self) -> str:
         """Return the sum of the aggregates; in a column named ``s`` after the name."""
+        if self.kind == "bigint" and self.result:  # the average is a DOUBLE, as well
+            return f"CAST({self.name}w AS DOUBLE)"
         if self.kind == "bigint":
             return f"try_cast({self.name}w AS BIGINT)"
         if self.kind.startswith(_MONTHS):

@@ -7,7 +7,7 @@ themselves are kept, with the columns that the aggregates use.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -77,12 +77,10 @@ class Accumulators:
         return [_cast(text + over, _kind(part, types.get(name))) + f" AS {name}" for name, part, text in texts]
 
     def finals(self, types: Mapping[str, str], *, tries: bool = False) -> list[str]:
-        """Return the values of the aggregates, as select items over kept columns.
+        """Return the values of the aggregates, as select items over partial results.
 
         ``tries``: an average that overflows its type is NULL, and an additional column says whether it does.
         """
-        if not self.splits:
-            return [f"{ordered_text(call)} AS {name}" for name, call in self.aggregates]
         texts = []
         for index, (name, _) in enumerate(self.aggregates):
             form = self.forms[index]
@@ -122,14 +120,14 @@ class Accumulators:
             finals = []
         texts += [f"{text} AS {name}" for name, text in kept.items()]
         texts += [f"{text} AS {name}x" for name, text in fails.items()]
-        groups = grouped(rows, by, [*texts, *more])
-        for more_of in (
-            [f"{sum_of.total} AS {name}s" for name, sum_of in sums.items()],
-            [f"{sum_of.value_text} AS {name}" for name, sum_of in sums.items()],
-            [*(f"{sum_of.fails} AS {name}x" for name, sum_of in sums.items()), *finals],
-        ):
-            groups = groups.selectExpr("*", *more_of) if more_of else groups
-        return groups
+        tried = {name for name, call in self.aggregates if _summed(call)[1]}
+        flags = [f"{sum_of.fails} AS {name}x" for name, sum_of in sums.items() if name not in tried]
+        groups = _with_sums(grouped(rows, by, [*texts, *more]), sums)
+        return groups.selectExpr("*", *flags, *finals) if flags or finals else groups
+
+    def of_rows(self, rows: DataFrame, by: Sequence[str], more: Sequence[str] = ()) -> DataFrame:
+        """Return the groups ``by`` of rows, with the aggregates and ``more`` aggregates."""
+        return groups_of(rows, by, dict(self.aggregates), more)
 
     def beyond(self, groups: DataFrame) -> list[tuple[str, exp.Expr]]:
         """Return for each aggregate of `exact` that may fail the condition that it does, and the aggregate."""
@@ -143,22 +141,8 @@ class Accumulators:
         if splits:
             parts = (name for name, part in self._parts() if part.typed)
             return {name: ExactSum(name, name, types[name]) for name in parts if types.get(name, "double") != "double"}
-        sums = dict[str, ExactSum | Correlation]()
-        for name, call in self.aggregates:
-            condition, summed = split(call)
-            if (correlation := Correlation.of(name, call)) is not None:
-                sums[name] = correlation
-            if isinstance(summed, exp.Sum | exp.Avg):
-                kind = _type_of(rows, to_spark(call))
-                distinct = isinstance(summed.this, exp.Distinct)
-                value = to_spark(summed.this.expressions[0] if distinct else summed.this)
-                if condition:  # with FILTER, Spark may compute values that it excludes
-                    value = f"CASE WHEN {condition} THEN {value} END"
-                result = kind if isinstance(summed, exp.Avg) else ""
-                if kind != "double":
-                    kind = _type_of(rows, f"sum({value})") if result else kind
-                    sums[name] = ExactSum(name, value, kind, "DISTINCT " if distinct else "", result)
-        return sums
+        computed = {name: Correlation.of(name, call) or _exact(rows, name, call) for name, call in self.aggregates}
+        return {name: exact_sum for name, exact_sum in computed.items() if exact_sum is not None}
 
     def types(self, rows: DataFrame) -> dict[str, str]:
         """Return the Spark types of partial and final columns, by analysis without a job."""
@@ -177,6 +161,71 @@ class Accumulators:
         forms = ((index, form) for index, form in enumerate(self.forms) if form is not None)
         parts = [(f"__s{index}_{n}", part) for index, form in forms for n, part in enumerate(form.parts)]
         return parts or [("__c", Part("1L", "sum({0})"))]
+
+
+def groups_of(
+    rows: DataFrame,
+    by: Sequence[str],
+    calls: Mapping[str, exp.Expr],
+    more: Sequence[str] = (),
+    text: Callable[[exp.Expr], str] = ordered_text,
+) -> DataFrame:
+    """Return the groups ``by`` of rows, with the aggregates ``calls`` by name, as ``text`` of them, and ``more``.
+
+    TRY_SUM and TRY_AVG are exact: Spark gives NULL if an intermediate sum overflows its type, which depends on the cut.
+    There are further columns, beside these.
+    """
+    sums = {name: _exact(rows, name, call) for name, call in calls.items() if _summed(call)[1]}
+    exact = {name: exact_sum for name, exact_sum in sums.items() if exact_sum is not None}
+    texts = [f"{text(call)} AS {name}" for name, call in calls.items() if name not in exact]
+    parts = [part for exact_sum in exact.values() for part in exact_sum.aggregates]
+    return _with_sums(grouped(rows, by, [*texts, *parts, *more]), exact)
+
+
+def _with_sums(groups: DataFrame, sums: Mapping[str, ExactSum | Correlation]) -> DataFrame:
+    """Return groups with the values of ``sums``, whose aggregates they have."""
+    if not sums:
+        return groups
+    groups = groups.selectExpr("*", *(f"{exact_sum.total} AS {name}s" for name, exact_sum in sums.items()))
+    return groups.selectExpr("*", *(f"{exact_sum.value_text} AS {name}" for name, exact_sum in sums.items()))
+
+
+_SUMS: Mapping[str, tuple[type[exp.Sum | exp.Avg], bool]] = {
+    "TRY_SUM": (exp.Sum, True),
+    "TRY_AVG": (exp.Avg, True),
+    "MEAN": (exp.Avg, False),
+}
+
+
+def _summed(call: exp.Expr) -> tuple[exp.Sum | exp.Avg | None, bool]:
+    """Return an aggregate without FILTER, as SUM or AVG, and whether it gives NULL beyond its type; ``None`` if other.
+
+    A call with FILTER and DISTINCT has both.
+    """
+    _, inner = split(call)
+    if isinstance(inner, exp.Anonymous) and inner.name.upper() in _SUMS and len(inner.expressions) == 1:
+        function, tries = _SUMS[inner.name.upper()]
+        return function(this=inner.expressions[0].copy()), tries
+    return (inner if isinstance(inner, exp.Sum | exp.Avg) else None), False
+
+
+def _exact(rows: DataFrame, name: str, call: exp.Expr) -> ExactSum | None:
+    """Return the exact sum of a call over rows; ``None`` for another aggregate, and for a sum of floating point."""
+    condition, _ = split(call)
+    summed, tries = _summed(call)
+    if summed is None:
+        return None
+    distinct = isinstance(summed.this, exp.Distinct)
+    value = to_spark(summed.this.expressions[0] if distinct else summed.this)
+    if condition:  # with FILTER, Spark may compute values that it excludes
+        value = f"CASE WHEN {condition} THEN {value} END"
+    total, modifier = _type_of(rows, f"sum({value})"), "DISTINCT " if distinct else ""
+    if isinstance(summed, exp.Sum):
+        return None if total == "double" else ExactSum(name, value, total, modifier)
+    result = _type_of(rows, f"avg({value})")
+    if total == "double" or (result == "double" and not tries):
+        return None
+    return ExactSum(name, value, total, modifier, result)
 
 
 def _kind(part: Part, kind: str | None) -> str | None:

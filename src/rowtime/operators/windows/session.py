@@ -178,7 +178,7 @@ class SessionGroup(RowGroups, Unary):
         if tick.trying:
             by, types = [*self._chains.keys, SESSION], self._types(tick)
             return self.accumulators.exact(rows, by, (*edges, f"max({LAST}) AS {LAST}"), types)
-        return self._by_session(rows, *self.accumulators.finals({}), *edges)
+        return self.accumulators.of_rows(rows, [*self._chains.keys, SESSION], edges)
 
     def _routes(self, tick: Tick) -> dict[str, Route]:
         shape, items = self.emits(), (*self.items, *self.sort)
