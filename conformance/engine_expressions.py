@@ -98,16 +98,17 @@ _FORMS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "num": (
         "{num} + {num}", "{num} - {num}", "{num} * {num}", "{num} / {num}", "- {num}", "abs({num})", "{num} * 0.5",
-        "{num} / 3", "1.5 - {num}", "CAST({num} AS DOUBLE)", "CAST({num} AS DECIMAL(20, 2))", "floor({num})",
-        "CAST({num} AS DECIMAL(38, 10))", "coalesce({num}, {num})", "nullif({num}, {num})", "least({num}, {num})",
-        "CASE WHEN {bool} THEN {num} ELSE {num} END", "if({bool}, {num}, 0)", "greatest({num}, {num}, {num})", "{int}",
+        "positive({num})", "{num} / 3", "1.5 - {num}", "CAST({num} AS DOUBLE)", "CAST({num} AS DECIMAL(20, 2))",
+        "floor({num})", "CAST({num} AS DECIMAL(38, 10))", "coalesce({num}, {num})", "nullif({num}, {num})",
+        "least({num}, {num})", "CASE WHEN {bool} THEN {num} ELSE {num} END", "if({bool}, {num}, 0)",
+        "greatest({num}, {num}, {num})", "{int}",
         "{num} % {num}", "CAST({num} AS DECIMAL(38, 0))", "CAST({num} AS DECIMAL(38, 18))", "{nested}.s.d",
         "CASE {num} WHEN {num} THEN {num} ELSE {num} END", "CAST({num} AS DECIMAL(10, 2))",
         "CAST({int} AS DOUBLE)", "ceil({num})", "CAST({num} AS {type})",
     ),
     "flt": ("coalesce({flt}, {flt})", "if({bool}, {flt}, {flt})", "greatest({flt}, {flt})", "least({flt}, {flt})",
             "CASE WHEN {bool} THEN {flt} END", "nullif({flt}, {flt})", "abs({flt})", "- {flt}", "{flt} + {num}",
-            "CAST({num} AS FLOAT)"),
+            "CAST({num} AS FLOAT)", "positive({flt})"),
     "bool": (
         *["{num} {sign} {num}"] * 7, *["{int} {sign} {int}"] * 5, *["{text} {sign} {text}"] * 4, "{flt} {sign} {flt}",
         *["{time} {sign} {time}"] * 3, "{date} {sign} {date}", "{date} {sign} {time}", "{flt} {sign} {num}",
@@ -131,6 +132,7 @@ _FORMS: Final[Mapping[str, Sequence[str]]] = {
         "greatest({text}, {text})", "{struct}.y", "if({bool}, {text}, {text})", "replace({text}, {text}, {text})",
         "CAST({num} AS STRING)", "least({text}, {text})", "{text} || {text} || {text}",
         "CASE {text} WHEN {text} THEN {text} ELSE {text} END",
+        "translate({text}, 'aTx%', 'Atyé')", "translate({text}, 'Aaé', 'ab')", "translate({text}, 'ab', 'BA')",
     ),
     "date": ("CAST({time} AS DATE)", "coalesce({date}, {date})", "greatest({date}, {date})", "nullif({date}, {date})",
              "if({bool}, {date}, {date})", "CASE WHEN {bool} THEN {date} END", "to_date({time})", "date({time})"),
@@ -295,7 +297,8 @@ def _table(first: Mapping[str, tuple[str, Sequence[int]]], rows: Mapping[str, Se
 
 def _window(chance: Random) -> str:
     text = chance.choice(_WINDOWS)
-    by = chance.choice(("", "PARTITION BY g ", "PARTITION BY {col:text} ", "PARTITION BY {col:num}, g "))
+    groups = ("g", "{col:text}", "{col:num}, g", "{col:array}, {col:bin}")
+    by = chance.choice(("", *(f"PARTITION BY {of} " for of in groups)))
     terms = [f"{{col:{kind}}} {chance.choice(('', 'DESC ', 'NULLS LAST ', 'DESC NULLS FIRST '))}, "
              for kind in chance.choice(((), (), ("num",), ("text",), ("time", "bool"), ("flt",)))]  # fmt: skip
     text = text.replace("{by}", by).replace("{by2}", by).replace("{terms}", "".join(terms))

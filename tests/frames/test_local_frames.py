@@ -40,6 +40,12 @@ MADE: dict[str, Callable[[Any], Any]] = {
     "a union with what one lacks": lambda rows: rows.unionByName(rows.select("n", "k"), allowMissingColumns=True),
     "a union by place": lambda rows: rows.select("n", "k").union(rows.selectExpr("n AS x", "k AS y")),
     "distinct rows": lambda rows: rows.select("k").distinct(),
+    "distinct numbers": lambda rows: rows.select("v").distinct(),
+    "distinct structs": lambda rows: rows.selectExpr("struct(k, n % 2 AS n) AS s").distinct(),
+    "another name": lambda rows: rows.withColumnRenamed("k", "x.y"),
+    "windows by structs": lambda rows: rows.selectExpr("n", "struct(k, n % 2 AS m) AS s").selectExpr(
+        "n", "count(*) OVER (PARTITION BY s) AS c", "lag(n) OVER (PARTITION BY s ORDER BY n) AS l"
+    ),
     "groups": lambda rows: grouped(rows, ["k"], [
         "count(*) AS c", "count(n) AS d", "sum(n) AS s", "min(v) AS lo", "max(v) AS hi", "max(k) AS m",
         "count(DISTINCT k) AS dk", "count_if(n > 1) AS i", "count(1) FILTER (WHERE n > 1) AS f",
@@ -59,6 +65,9 @@ MADE: dict[str, Callable[[Any], Any]] = {
     ),
     "structs": lambda rows: rows.selectExpr("struct(n AS a, k, t) AS s").selectExpr("s", "s.a AS x", "s.t AS y"),
     "an inner join": lambda rows: joined(rows, _others(rows), "k = k2 AND n2 >= n - 5 AND n2 <= n + 5", "inner"),
+    "a join by structs": lambda rows: joined(
+        rows.selectExpr("n", "struct(k, v) AS s"), rows.selectExpr("n AS m", "struct(k, v) AS r"), "s <=> r", "inner"
+    ),
     "a left join": lambda rows: joined(rows, _others(rows), "k <=> k2", "left"),
     "a left join of few": lambda rows: joined(rows, _others(rows).where("n2 > 2"), "k = k2", "left"),
     "rows with a match": lambda rows: joined(rows, _others(rows), "k <=> k2 AND n <= n2", "left_semi"),

@@ -35,7 +35,10 @@ ORDERED = [
     "a NOT IN (b)", "CASE a WHEN b THEN 1 WHEN NULL THEN 2 ELSE 3 END",
     "greatest(a, b)", "least(b, a)", "NOT (a < b) OR a = b", "a < b AND b < a",
 ]  # fmt: skip
-ARITHMETIC = ["a + b", "a - b", "a * b", "a / b", "- a", "a + 1", "2 * a - b", "a / 2", "a + -3", "a - -2L", "-1 * a"]
+ARITHMETIC = [
+    "a + b", "a - b", "a * b", "a / b", "- a", "positive(a)", "a + 1", "2 * a - b", "a / 2", "a + -3", "a - -2L",
+    "-1 * a",
+]  # fmt: skip
 INTEGERS = ["a DIV b", "a % b", "pmod(a, 7L)", "pmod(a, 60)", "a DIV 3", "CAST(a AS BIGINT)", "CAST(a AS DOUBLE)",
             "CAST(a AS STRING)", "CAST(a AS TINYINT)", "get(array(5L), CAST(pmod(a, 1L) AS INT)) + a",
             "a + 9223372036854775807L"]  # fmt: skip
@@ -52,6 +55,7 @@ PARTS = [
 TEXT = [
     "length(a)", "replace(a, 'a', b)", "replace(a, 'a')", "a LIKE 'a%'", "a NOT LIKE '_'", "startswith(a, b)",
     "endswith(a, b)", "contains(a, b)", "substring(a, 2, 1)", "substring(a, 1)", "nullif(a, b)",
+    "translate(a, 'aB', 'Ab')",
 ]  # fmt: skip
 INSTANT = ["unix_micros(a)", "unix_micros(a) - pmod(unix_micros(a), 3600000000L)", "unix_micros(a) DIV 1000000L"]
 DECIMALS = ("decimal(10,2)", "decimal(5,4)")

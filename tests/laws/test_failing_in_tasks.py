@@ -21,34 +21,21 @@ LEFT: Final = frozenset(
     {
         "average of decimals beside what keeps rows",
         "bitmap",
-        "changes of a table join of events",
-        "changes of an outer join of events",
-        "changes of arguments over the lifetime in a window",
-        "changes of count windows",
-        "changes of snapshots",
-        "changes of windows of events",
         "correlation",
         "correlation by value",
         "correlation of a pane",
         "correlation of snapshots",
         "correlation of what FILTER leaves, in a session",
         "correlation of windows of events",
-        "filtered arguments of snapshots",
-        "having of changes",
-        "keys and arguments of snapshots",
-        "largest of snapshots",
         "list of EXPLODE",
-        "snapshots",
         "sum and average of intervals",
-        "sum beside the largest of snapshots",
         "sum of decimals",
         "sum of decimals of snapshots",
         "sum of distinct decimals",
-        "sum of snapshots",
     }
 )
-"""The cases of which the driver computes ticks: aggregates that DuckDB does not compute as Spark does, sums beyond 38
-digits, numbered changes of events, and snapshots."""
+"""The cases of which the driver computes ticks: aggregates that DuckDB does not compute as Spark does, and sums beyond
+38 digits."""
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,7 @@ EMITTED_END, IS_START, TIE = _of(BIGINT, "__u"), "__k", "__x"  # µs; 1 for a st
 LEFT_EVENT = hidden(BIGINT, "__ls", "__le", "__ld", "__lq", "__lc")  # start, STOP, WEIGHT, … of the left side's event
 RIGHT_EVENT = hidden(BIGINT, "__rs", "__re", "__rd", "__rq", "__rc")  # and of the right side's event
 FRESH = hidden(BOOLEAN, "__ln", "__rn")  # the row of that side is new
+CHOICE = _of(BIGINT, "__choice")  # 0 or 1: which of two rows this one becomes
 CHANGED = ("__change", "__start", "__stop", "__new_stop")  # the columns of `EmitChanges`; no payload uses these names
 OF_INPUT = _of(INT, "__of")  # the number of the input that a change comes from
 VERSION = ("__v", "__vc", "__nv", "__nc")  # a change and the bound when it came; the same of its group's next change

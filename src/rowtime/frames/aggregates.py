@@ -27,7 +27,7 @@ _CAST: Final = ("CAST(sum(", "CAST(arg_")
 
 def _windowed(node: exp.Expr, scope: Scope) -> Value:
     call, ordered, spec = node.this, node.args.get("order"), node.args.get("spec")
-    parts = [plain(scope.value(part)).sql for part in node.args.get("partition_by") or ()]
+    parts = [scope.value(part).sql for part in node.args.get("partition_by") or ()]
     inside = [f"PARTITION BY {', '.join(parts)}"] if parts else []
     if ordered:
         inside.append(f"ORDER BY {', '.join(sort_key(term, scope) for term in ordered.expressions)}")

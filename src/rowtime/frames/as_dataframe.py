@@ -96,6 +96,10 @@ class AsDataFrame(Rows):
         gone = {name.lower() for name in cols}
         return self.selectExpr(*(quoted(name) for name in self.columns if name.lower() not in gone))
 
+    def withColumnRenamed(self, existing: str, new: str) -> DataFrame:  # noqa: N802 - Spark's name
+        """As Spark's."""
+        return self.toDF(*(new if name == existing else name for name in self.columns))
+
     def union(self, other: Any) -> DataFrame:
         """As Spark's: by position."""
         if not isinstance(other, AsDataFrame) or len(other.fields) != len(self.fields):

@@ -85,6 +85,16 @@ def _like(node: exp.Expr, scope: Scope) -> Value:
     return Value(f"({of.sql} {word} {_text(pattern, scope).sql})", "boolean")
 
 
+def _mapped(node: exp.Expr, scope: Scope) -> Value:
+    """Translate TRANSLATE of ASCII characters, each to one of them."""
+    one, other = node.args["from_"], node.args["to"]
+    texts = [part.name for part in (one, other) if isinstance(part, exp.Literal) and part.name.isascii()]
+    if len(texts) < 2 or not len({*texts[0]}) == len(texts[0]) == len(texts[1]):  # noqa: PLR2004 - both
+        raise Untranslated(node.sql())
+    sql = ", ".join(_text(part, scope).sql for part in (node.this, one, other))
+    return Value(f"translate({sql})", "string")
+
+
 def _trimmed(node: exp.Expr, scope: Scope) -> Value:
     """Translate TRIM: Spark removes spaces, and no other blanks."""
     name = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}[node.args.get("position") or "BOTH"]
@@ -146,6 +156,7 @@ FUNCTIONS: Final[Mapping[type | str, Rule]] = {
     exp.EndsWith: _rule_of("ends_with"),
     exp.Contains: _rule_of("contains"),
     exp.Substring: _cut,
+    exp.Translate: _mapped,
     exp.Trim: _trimmed,
     exp.Abs: _absolute,
     exp.Floor: _to_whole("floor"),

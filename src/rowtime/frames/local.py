@@ -17,7 +17,7 @@ import pyarrow as pa
 from rowtime.frames.as_dataframe import AsDataFrame, attribute
 from rowtime.frames.catalyst import kind_of, part_of, with_values
 from rowtime.frames.columns import places_in, selected
-from rowtime.frames.kinds import PLAIN, arrow_of, holds, sql_type
+from rowtime.frames.kinds import arrow_of, holds, sql_type
 from rowtime.frames.queries import FEW_ROWS, Query, Uncomputed, all_of, as_columns, called
 from rowtime.frames.tables import Column, delivered, sorted_by, stacked
 from rowtime.frames.translated import Item, group_key, item, order, parsed, scope_of, scope_of_fields, tested
@@ -118,8 +118,8 @@ class LocalFrame(AsDataFrame):
 
     def distinct(self) -> DataFrame:
         """As Spark's."""
-        plain = all(kind in PLAIN and kind not in ("float", "double") for _, kind in self.fields)
-        return self._of("DISTINCT *") if plain else self.spark().distinct()
+        groups = self.grouped([*map(quoted, self.columns)], [])
+        return self.spark().distinct() if groups is None else groups
 
     def limit(self, most: int) -> LocalFrame:
         """As Spark's."""

@@ -140,6 +140,14 @@ def _compared(sign: str) -> Rule:
     return rule
 
 
+def _alike(node: exp.Expr, scope: Scope) -> Value:
+    """Translate ``<=>``, of nested values of one type too."""
+    left, right = scope.value(node.this), scope.value(node.expression)
+    if left.type != right.type or left.type == "void" or "map<" in left.type.lower():
+        left, right = comparable([left, right])
+    return Value(f"({left.sql} IS NOT DISTINCT FROM {right.sql})", "boolean")
+
+
 def _arithmetic(sign: str) -> Rule:
     def rule(node: exp.Expr, scope: Scope) -> Value:
         left = scope.value(node.this)
@@ -214,6 +222,13 @@ def _negated(node: exp.Expr, scope: Scope) -> Value:
     of = signed(scope.value(node.this))
     zero = f"CAST(0 AS {WHOLE[of.type]}) " if of.whole else ""  # DuckDB gives the negative of a constant a wider type
     return Value(f"({zero}- {of.sql})", of.type)
+
+
+def _positive(node: exp.Expr, scope: Scope) -> Value:
+    [of] = (scope.value(argument) for argument in node.expressions)
+    if of.type not in ("float", "double"):
+        size_of(of.type)  # no text
+    return of
 
 
 def _and(node: exp.Expr, scope: Scope) -> Value:
@@ -349,7 +364,7 @@ SCALARS: Final[Mapping[type | str, Rule]] = {
     exp.LTE: _compared("<="),
     exp.GT: _compared(">"),
     exp.GTE: _compared(">="),
-    exp.NullSafeEQ: _compared("IS NOT DISTINCT FROM"),
+    exp.NullSafeEQ: _alike,
     exp.And: _and,
     exp.Or: lambda node, scope: Value(f"({scope.boolean(node.this)} OR {scope.boolean(node.expression)})", "boolean"),
     exp.Not: lambda node, scope: Value(f"(NOT {scope.boolean(node.this)})", "boolean"),
@@ -377,4 +392,5 @@ SCALARS: Final[Mapping[type | str, Rule]] = {
     "get": _passed,
     "timestamp_micros": _timestamp_micros,
     "pmod": _positive_remainder,
+    "positive": _positive,
 }

@@ -54,6 +54,7 @@ READS: Final[Mapping[type, frozenset[str]]] = {
     exp.Replace: USUAL | {"replacement"},
     exp.Substring: frozenset({"this", "start", "length"}),
     exp.TimestampTrunc: frozenset({"this", "unit"}),
+    exp.Translate: frozenset({"this", "from_", "to"}),
     exp.Trim: frozenset({"this", "position"}),
     exp.Window: frozenset({"this", "over", "partition_by", "order", "spec"}),
     exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side"}),

@@ -24,7 +24,7 @@ from rowtime.expr.conditions import col, columns_in, never_fails
 from rowtime.frames.local import is_local
 from rowtime.frames.queries import TooMany, Uncomputed
 from rowtime.kernels.exact import Overflow
-from rowtime.operators.contract import Delta, Operator, walk
+from rowtime.operators.contract import Delta, Operator
 from rowtime.operators.events.failing_events import refuse_events
 from rowtime.operators.groups.finished import in_words
 from rowtime.operators.rows.attempt import judged
@@ -132,8 +132,7 @@ class CloseLook:
         if plain:
             accepted = attempts.drop(BROKEN)
         elif is_lifetimes(shape):
-            numbered = any(expression.numbers_changes for expression in walk(shape))
-            accepted = refuse_events(tick, node, attempts, numbered=numbered)
+            accepted = refuse_events(tick, node, attempts)
         else:
             accepted = tick.refuse_failing(self.query_of(node), node, attempts, BROKEN, chain.base.count)
         return replace(chain.base, rows=accepted, peek=None, files=None, timeline=None)

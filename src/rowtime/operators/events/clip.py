@@ -19,7 +19,6 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import col, conjuncts
 from rowtime.frames.local import joined
 from rowtime.operators.contract import Binary, DataFrame, Delta, Link, Operator, Shape, Tick, UpTo, named
-from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.contract.texts import passed
 from rowtime.operators.events.anti_join import SpeculativeAntiJoin
@@ -126,7 +125,7 @@ class Clip(Binary):
         identity = [*self._names, "__ls"]
         ended = netted(was, identity).selectExpr(*(f"{quoted(name)} AS __o{n}" for n, name in enumerate(identity)))
         same = " AND ".join(f"{quoted(name)} <=> __o{n}" for n, name in enumerate(identity))
-        return rows.join(ended, F.expr(same), "left_semi")
+        return joined(rows, ended, same, "left_semi")
 
     # -- output -----------------------------------------------------------------------
 

@@ -31,8 +31,8 @@ from rowtime.core.columns import (
     WEIGHT,
 )
 from rowtime.core.time import BEGINNING, END
+from rowtime.frames.local import joined
 from rowtime.operators.contract import DataFrame, Delta, Link, Operator, Tick, UpTo, passed, quoted
-from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_groups import EventGroups
@@ -127,7 +127,7 @@ class CountWindows(EventGroups):
         if not self.keys:
             return rows
         groups = others.selectExpr(*(f"{name} AS __o{name}" for name in self.key_names)).distinct()
-        return rows.join(groups, F.expr(" AND ".join(f"{name} <=> __o{name}" for name in self.key_names)), "left_semi")
+        return joined(rows, groups, " AND ".join(f"{name} <=> __o{name}" for name in self.key_names), "left_semi")
 
     def _ranked(self, events: DataFrame, groups: Sequence[str]) -> DataFrame:
         """Return events with the rank of their start in their group, and the greatest rank."""
@@ -170,7 +170,6 @@ class SpeculativeCountWindows(CountWindows):
     kind: ClassVar[str] = "speculative count windows"
     needs: ClassVar = (VERSIONS,)  # versions, all up to the last one
     _changed: ClassVar[tuple[str, ...]] = (CHANGED_BY, MET)
-    numbered: ClassVar[bool] = True
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Return how each new change affects the windows of its group."""

@@ -14,8 +14,20 @@ from typing import ClassVar
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import ASKED_VERSION, CHANGED_BY, MET, POSITION, ROWTIME, STOP, WEIGHT, WRITER
 from rowtime.core.time import END, MIN_MICROS
-from rowtime.operators.contract import Column, Control, Delta, Link, Origin, Shape, Tick, Unary, named, quoted
-from rowtime.operators.contract import functions as F
+from rowtime.operators.contract import (
+    Column,
+    Control,
+    DataFrame,
+    Delta,
+    Link,
+    Origin,
+    Shape,
+    Tick,
+    Unary,
+    named,
+    quoted,
+)
+from rowtime.operators.rows.collations import grouped_as_they_are
 from rowtime.operators.rows.lifetimes import BEGINS, instant
 
 NAMES = ("change", "start", "stop", "new_stop")
@@ -72,13 +84,11 @@ class EmitChanges(Unary):
             return Delta(None, clocks)
         payload = [quoted(name) for name in self.input.emits().names]
         place = [WRITER, POSITION] if self.input.emits().placed else []
-        rows = delta.rows.groupBy(*payload, *place, CHANGED_BY, ROWTIME).agg(
-            F.expr(f"collect_list(struct({STOP} AS e, {WEIGHT} AS d)) AS __found"), F.expr(f"max({MET}) AS __met")
-        )
-        rows = rows.selectExpr("*", f"{_NET} AS __net").selectExpr("*", f"explode({_changes()}) AS __x")
-        values = ["__x.what", ROWTIME, _time("__x.e"), _time("__x.later")]
+        rows = _net(delta.rows, [*payload, *place, CHANGED_BY, ROWTIME])
+        what = f"IF({WEIGHT} < 0, 'retract', 'insert')"
+        values = [what, ROWTIME, _time(STOP), _time(f"IF({WEIGHT} < 0, coalesce(__later, {BEGINS}), NULL)")]
         added = [f"{value} AS {quoted(name)}" for value, name in zip(values, self.names, strict=True)]
-        at = instant(f"greatest(__met, {MIN_MICROS}L)")
+        at = instant(f"greatest({MET}, {MIN_MICROS}L)")
         writer = WRITER if place else f"'' AS {WRITER}"
         return Delta(
             rows.selectExpr(*added, *payload, f"{at} AS {ROWTIME}", writer, f"{CHANGED_BY} AS {POSITION}"),
@@ -87,20 +97,22 @@ class EmitChanges(Unary):
         )
 
 
-_NET = (
-    "sort_array(filter(transform(array_distinct(__found.e), e -> struct(e AS e, "
-    "aggregate(filter(__found, x -> x.e = e), 0L, (sum, x) -> sum + x.d) AS d)), x -> x.d <> 0))"
-)
-"""Ends and weights of events with one start and payload, without those that cancel out."""
+def _net(rows: DataFrame, by: Sequence[str]) -> DataFrame:
+    """Return the changes of the ends of events that are equal in ``by``, without those that cancel out, each as a row.
 
-
-def _changes() -> str:
-    """Return an event that is shortened as one retraction; others are retracted to their start, or added."""
-    shortened = "size(__net) = 2 AND __net[0].d = 1 AND __net[1].d = -1"
-    single = "array(struct('retract' AS what, __net[1].e AS e, __net[0].e AS later))"
-    kinds = f"IF(x.d < 0, 'retract', 'insert') AS what, x.e AS e, IF(x.d < 0, {BEGINS}, NULL) AS later"
-    each = f"flatten(transform(__net, x -> array_repeat(struct({kinds}), CAST(abs(x.d) AS INT))))"
-    return f"IF({shortened}, {single}, {each})"
+    An event that is shortened is one row: the retraction, with its new end (``__later``).
+    """
+    totals = [f"sum({WEIGHT}) AS {WEIGHT}", f"max({MET}) AS {MET}"]
+    ends = grouped_as_they_are(rows, [*by, STOP], totals).where(f"{WEIGHT} <> 0")
+    groups = f"PARTITION BY {', '.join(by)}"
+    ordered = f"OVER ({groups} ORDER BY {STOP})"
+    beside = {"__lower_weight": f"lag({WEIGHT})", "__upper_weight": f"lead({WEIGHT})", "__lower_end": f"lag({STOP})"}
+    calls = [f"{call} {ordered} AS {name}" for name, call in beside.items()]
+    ends = ends.selectExpr("*", f"count(*) OVER ({groups}) AS __ends", *calls)
+    ends = ends.where(f"NOT (__ends = 2 AND {WEIGHT} = 1 AND coalesce(__upper_weight, 0L) = -1)")
+    shortened = f"__ends = 2 AND {WEIGHT} = -1 AND __lower_weight = 1"
+    each = f"explode(sequence(1L, abs({WEIGHT}))) AS __i"
+    return ends.selectExpr("*", f"IF({shortened}, __lower_end, NULL) AS __later", each)
 
 
 def _time(micros: str) -> str:

@@ -38,6 +38,7 @@ from rowtime.operators.contract import EDGES, Column, DataFrame, Delta, Link, Or
 from rowtime.operators.contract.state import Route, Segment, StateNote
 from rowtime.operators.contract.texts import passed
 from rowtime.operators.events.emit_tables import MOST, as_rows, in_utc, left_over, peeked, together
+from rowtime.operators.rows.collations import grouped_as_they_are
 from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, instant, netted
 from rowtime.sql.generate import quoted
 
@@ -297,9 +298,6 @@ class EmitLifetimes(Unary):
         if not self.fully:
             return
         rows = kept.between(bound, END)
-        least_starts = (
-            []
-            if rows is None
-            else netted(rows, self._identity).groupBy(WRITER).agg({START: "min"}).toArrow().to_pylist()
-        )
-        tick.remember(self, held={row[WRITER]: row[f"min({START})"] for row in least_starts})
+        events = None if rows is None else netted(rows, self._identity)
+        least_starts = None if events is None else grouped_as_they_are(events, [WRITER], [f"min({START}) AS {START}"])
+        tick.remember(self, held={} if least_starts is None else dict(map(tuple, least_starts.collect())))

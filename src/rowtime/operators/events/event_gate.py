@@ -143,8 +143,8 @@ class EventGate:
             "POINT": f"{POINT_ROW}",
             "INTERVAL": f"{INTERVAL}",
             "EDGE": f"CASE WHEN {stop} IS NULL THEN {START_EDGE} ELSE {STOP_EDGE} END",
-            "BY": f"CASE lower({quoted(self.shape.by or '')}) WHEN 'point' THEN {POINT_ROW} WHEN 'interval' "
-            f"THEN IF({stop} IS NULL, {START_EDGE}, {INTERVAL}) "
+            "BY": f"CASE translate({quoted(self.shape.by or '')}, 'POINTERVALSD', 'pointervalsd') "
+            f"WHEN 'point' THEN {POINT_ROW} WHEN 'interval' THEN IF({stop} IS NULL, {START_EDGE}, {INTERVAL}) "
             f"WHEN 'start' THEN {START_EDGE} WHEN 'end' THEN {STOP_EDGE} END",
         }[self.shape.kind]
 
@@ -161,7 +161,8 @@ class EventGate:
         end = f"IF({stop} IS NULL, {END}L, coalesce({ended}, {BEGINNING}L))"
         if self.shape.kind in ("POINT", "BY"):
             whole = f"({kind}) IN ({POINT_ROW})"
-            end = f"CASE WHEN {whole} THEN try_add({given}, 1L) WHEN ({kind}) = {START_EDGE} THEN {END}L ELSE {end} END"
+            after = f"IF({given} < {2**63 - 1}L, {given} + 1L, NULL)"
+            end = f"CASE WHEN {whole} THEN {after} WHEN ({kind}) = {START_EDGE} THEN {END}L ELSE {end} END"
         return [f"{kind} AS {EDGE_KIND}", f"{given} AS {AS_GIVEN}", f"{end} AS {STOP}"]
 
     def _micros(self, column: str) -> str:

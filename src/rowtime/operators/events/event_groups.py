@@ -35,8 +35,6 @@ class EventGroups(Groups, Unary):
     promises = Operator.promises  # below the least bound nothing comes, so no group changes
     keeps_versions: ClassVar[bool] = True
     computes: ClassVar[bool] = True
-    numbered: ClassVar[bool] = False
-    """True if its results come with changes that are numbered."""
 
     def emits(self) -> Shape:
         """Return the select list, as events."""

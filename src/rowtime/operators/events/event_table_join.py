@@ -68,6 +68,6 @@ class EventTableJoin(TableJoin):
         equal, others = sorted_out(self.on, self._left, self._types(tick))
         met = " AND ".join(equal) or "true"
         pairs = joined(rows, table, met, "inner")
-        refuse_events(tick, self, judged(pairs, [others], {}, [], pairs.columns), numbered=self.numbered)
+        refuse_events(tick, self, judged(pairs, [others], {}, [], pairs.columns))
         how = self.alone or ("left" if self.outer else "inner")
         return joined_if(rows, table, met, others, how)

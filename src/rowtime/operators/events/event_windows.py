@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rowtime.core.columns import (
+    CHOICE,
     DUE,
     HIGHEST,
     LIFETIME_END,
@@ -22,8 +23,9 @@ from rowtime.core.columns import (
     WINDOW_END,
 )
 from rowtime.core.time import END
+from rowtime.frames.local import joined
 from rowtime.operators.contract import DataFrame, passed
-from rowtime.operators.contract import functions as F
+from rowtime.operators.rows.lifetimes import TWICE
 
 
 def first_start(bound: int, size: int, hop: int, offset: int) -> int:
@@ -61,18 +63,22 @@ def in_windows(events: DataFrame, span: tuple[int, int], size: int, hop: int, of
 def in_snapshots(events: DataFrame, start: str, by: Sequence[str]) -> DataFrame:
     """Return events (``start``, `STOP`), each once per snapshot of its group ``by`` (quoted names) that it is in."""
     groups = f"PARTITION BY {', '.join(by)}" if by else ""
-    times = events.selectExpr(*by, f"explode(array({start}, {STOP})) AS {SNAPSHOT_AT}").distinct()
-    times = times.selectExpr(
-        *(f"{name} AS __g{n}" for n, name in enumerate(by)),
-        SNAPSHOT_AT,
-        f"row_number() OVER ({groups} ORDER BY {SNAPSHOT_AT}) AS __n0",
-        f"lead({SNAPSHOT_AT}) OVER ({groups} ORDER BY {SNAPSHOT_AT}) AS {NEXT_SNAPSHOT}",
+    times = events.selectExpr(*by, start, STOP, TWICE)
+    times = (
+        times.selectExpr(*by, f"IF({CHOICE} = 0L, {start}, {STOP}) AS {SNAPSHOT_AT}")
+        .distinct()
+        .selectExpr(
+            *(f"{name} AS __g{n}" for n, name in enumerate(by)),
+            SNAPSHOT_AT,
+            f"row_number() OVER ({groups} ORDER BY {SNAPSHOT_AT}) AS __n0",
+            f"lead({SNAPSHOT_AT}) OVER ({groups} ORDER BY {SNAPSHOT_AT}) AS {NEXT_SNAPSHOT}",
+        )
     )
     same = "".join(f" AND {name} <=> __g{n}" for n, name in enumerate(by))
     hidden = [f"__g{n}" for n in range(len(by))]
     bounded = events
     for time, number in ((start, "__first"), (STOP, "__last")):
-        bounded = bounded.join(times, F.expr(f"{time} = {SNAPSHOT_AT}{same}")).withColumnRenamed("__n0", number)
+        bounded = joined(bounded, times, f"{time} = {SNAPSHOT_AT}{same}", "inner").withColumnRenamed("__n0", number)
         bounded = bounded.drop(SNAPSHOT_AT, NEXT_SNAPSHOT, *hidden)
     each = bounded.selectExpr("*", "explode(sequence(__first, __last - 1)) AS __snapshot").drop("__first", "__last")
-    return each.join(times, F.expr(f"__snapshot = __n0{same}")).drop("__snapshot", "__n0", *hidden)
+    return joined(each, times, f"__snapshot = __n0{same}", "inner").drop("__snapshot", "__n0", *hidden)

@@ -1,8 +1,9 @@
 """Events that cannot be computed: separates them from the others, and counts them once in the ledger.
 
 An event may be emitted as open and come again with its end, or be retracted. It is refused when it is first seen, under
-its start; later changes of its end add nothing. With numbered changes (EMIT CHANGES) each change counts by itself: a
-failure comes with a change, like any other result.
+its start; later changes of its end add nothing, even if they remove it. So each change counts by itself: whether its
+end comes in the same tick does not matter. With numbered changes (EMIT CHANGES), a failure comes with a change, like
+any other result.
 """
 
 from __future__ import annotations
@@ -43,19 +44,16 @@ if TYPE_CHECKING:
     from rowtime.operators.events.event_groups import EventGroups
 
 
-def refuse_events(
-    tick: Tick, node: Operator, events: DataFrame, *, numbered: bool = False, more: Sequence[str] = ()
-) -> DataFrame:
+def refuse_events(tick: Tick, node: Operator, events: DataFrame, *, more: Sequence[str] = ()) -> DataFrame:
     """Return the events without those for which `BROKEN` says what cannot be computed.
 
-    Each is reported once; ``numbered``: in each of their changes; ``more``: with these columns too.
+    Each that a change adds is reported; ``more``: with these columns too.
     """
     shown = [name for name in events.columns if not name.startswith("__")]
-    by = [*map(quoted, shown), ROWTIME, BROKEN, *([CHANGED_BY] if numbered else []), *more]
-    first = [f"min({POSITION}) AS {POSITION}", f"min_by({WRITER}, struct({POSITION}, {WRITER})) AS {WRITER}"]
-    gone = grouped_as_they_are(events.where(f"{BROKEN} IS NOT NULL"), by, [f"sum({WEIGHT}) AS {WEIGHT}", *first]).where(
-        f"{WEIGHT} > 0"
-    )
+    changes = [name for name in (CHANGED_BY,) if name in events.columns]  # others are final
+    by = [*map(quoted, shown), ROWTIME, WRITER, BROKEN, *changes, *more]
+    sums = [f"sum({WEIGHT}) AS {WEIGHT}", f"min({POSITION}) AS {POSITION}"]
+    gone = grouped_as_they_are(events.where(f"{BROKEN} IS NOT NULL"), by, sums).where(f"{WEIGHT} > 0")
     places = (ROWTIME, POSITION, WRITER, BROKEN)
     gone = gone.selectExpr(*map(quoted, shown), *places, f"explode(sequence(1L, {WEIGHT})) AS __i")
     tick.refuse_computed(node, gone.drop("__i"), BROKEN, None)
@@ -75,7 +73,7 @@ def fitting(tick: Tick, node: EventGroups, delta: Delta) -> Delta:
     shape = node.inputs[0].emits()
     values = {name: quoted(name) for name in shape.names}
     attempts = judged(delta.rows, [], values, expressions, [name for name in shape.internals if name not in values])
-    return replace(delta, rows=refuse_events(tick, node, attempts, numbered=node.numbered), **_UNREAD)
+    return replace(delta, rows=refuse_events(tick, node, attempts), **_UNREAD)
 
 
 _UNREAD: dict[str, Any] = {"peek": None, "files": None, "timeline": None}
@@ -94,7 +92,7 @@ def fitting_in_windows(tick: Tick, node: EventGroups, each: DataFrame, *, new: b
     attempts = judged(each, [], {}, expressions, each.columns)
     if new:
         placed = attempts.selectExpr("*", f"{instant(START)} AS {ROWTIME}", f"'' AS {WRITER}", f"0L AS {POSITION}")
-        refuse_events(tick, node, placed, numbered=node.numbered, more=[WINDOW_END])
+        refuse_events(tick, node, placed, more=[WINDOW_END])
     return attempts.where(f"{BROKEN} IS NULL").drop(BROKEN)
 
 
@@ -154,4 +152,4 @@ def changed(tick: Tick, node: EventGroups, results: DataFrame) -> DataFrame:
     changes = differences(results, [*shown, *broken]).selectExpr(
         *node.item_names, *derived_columns("__x", STOP, WEIGHT, CHANGED_BY, MET), *broken
     )
-    return refuse_events(tick, node, changes, numbered=True) if broken else changes
+    return refuse_events(tick, node, changes) if broken else changes

@@ -20,6 +20,7 @@ from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
 
 _EXACT = "exact "  # before the type of a sum that is kept in limbs
+_LEAST, _GREATEST = f"{1 - 2**63}L - 1L", f"{2**63 - 1}L"
 _WIDE = 28  # digits of the sum of a decimal of 18, which together with the 20 of a BIGINT use all 38 digits
 
 
@@ -82,8 +83,9 @@ class RunningSums:
                 values.append(f"IF(({text}) IS NOT NULL AND {bad}, {weight}, 0L) AS __b{n}")
             elif kind.startswith(_EXACT):
                 parts = zip("sh", limbs(text, kind.removeprefix(_EXACT)), strict=True)
+                times = f"CAST({weight} AS DECIMAL(17, 0))"
                 values += [
-                    f"CAST(coalesce({part} * {weight}, 0) AS DECIMAL(38, 0)) AS __{name}{n}" for name, part in parts
+                    f"CAST(coalesce({part} * {times}, 0) AS DECIMAL(38, 0)) AS __{name}{n}" for name, part in parts
                 ]
             elif kind:
                 values.append(f"CAST(coalesce(({text}) * {weight}, 0) AS {kind}) AS __s{n}")
@@ -106,9 +108,11 @@ class RunningSums:
         average, exact = isinstance(call, exp.Avg), kind.startswith(_EXACT)
         kind = kind.removeprefix(_EXACT)
         total = f"IF(__b{n} > 0, double('NaN'), __s{n})" if kind == "double" else f"__s{n}"
-        if exact:
-            wide = "DECIMAL(38, 0)" if average and kind == "bigint" else kind
-            total = f"{'try_cast' if trying else 'CAST'}({whole(f'__s{n}', f'__h{n}', kind)} AS {wide})"
+        if exact and kind != "bigint":
+            total = f"{'try_cast' if trying else 'CAST'}({whole(f'__s{n}', f'__h{n}', kind)} AS {kind})"
+        elif exact and not average:  # the low limb of a BIGINT is the whole sum
+            total = f"IF({total} BETWEEN {_LEAST} AND {_GREATEST}, {total}, NULL)" if trying else total
+            total = f"CAST({total} AS BIGINT)"
         if average and not kind.startswith("decimal"):
             total = f"CAST({total} AS DOUBLE) / __n{n}"
         elif average:

@@ -14,8 +14,8 @@ from sqlglot import exp
 
 from rowtime.core.columns import BAD, DUE, NEXT_SNAPSHOT, SNAPSHOT_AT, START, STOP, WEIGHT
 from rowtime.core.time import BEGINNING, END
+from rowtime.frames.local import joined
 from rowtime.operators.contract import DataFrame, Delta, Operator, Tick, UpTo, passed, quoted
-from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.event_windows import in_snapshots
@@ -91,7 +91,7 @@ class SnapshotSets(EventGroups):
         begins = open_.selectExpr(*(f"{name} AS __g{n}" for n, name in enumerate(self.key_names)), "__x")
         same = " AND ".join(f"{name} <=> __g{n}" for n, name in enumerate(self.key_names)) or "true"
         others = [quoted(name) for name in events.columns if name != START]
-        return events.join(begins, F.expr(same), "left").selectExpr(
+        return joined(events, begins, same, "left").selectExpr(
             *others, f"greatest({START}, coalesce(__x, {START})) AS {START}"
         )
 

@@ -62,7 +62,6 @@ class SpeculativeGroups(EventGroups):
     control: ClassVar = GroupsSoFar
     kind: ClassVar[str] = "speculative groups"
     needs: ClassVar = (VERSIONS,)  # versions, all up to the last one
-    numbered: ClassVar[bool] = True
     promise: ClassVar[str] = (
         "the input's bound; below an operator that keeps events, the start of the first window that ends later"
     )

@@ -13,10 +13,10 @@ from typing import ClassVar
 from rowtime.core.columns import CHANGED_BY, DUE, MET, PIECE_END, STOP, VERSION, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import DataFrame, Delta, Link, Operator, Shape, Tick, Unary, UpTo, quoted
-from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.versions import BEFORE, as_of, differences, versions_of
+from rowtime.operators.rows.collations import grouped_as_they_are
 from rowtime.operators.rows.lifetimes import (
     BEGINS,
     TOUCHES,
@@ -25,6 +25,7 @@ from rowtime.operators.rows.lifetimes import (
     derived,
     derived_columns,
     due,
+    least_of,
     netted,
     revised,
 )
@@ -156,8 +157,8 @@ class SpeculativeStitch(Stitch):
         alive = runs(netted(rows.drop(DUE, CHANGED_BY, MET), self._identity), self._names).where(
             f"{PIECE_END} >= {bound}L"
         )
-        least_start = alive.agg({"__x": "min"}).collect()[0][0]
-        return bound if least_start is None else min(bound, int(least_start))
+        least_start = least_of(alive, "__x")
+        return bound if least_start is None else min(bound, least_start)
 
     def _revised(self, new: DataFrame, old: DataFrame | None) -> DataFrame:
         """Return the results of each version of the payloads with new changes, minus those of the version before."""
@@ -177,11 +178,8 @@ def runs(parts: DataFrame, by: Sequence[str]) -> DataFrame:
     """Return runs [__x, __y) of parts [__ls, __le) of a group ``by``: no part begins after those before it end."""
     names = list(map(quoted, by))
     ordered = f"{'PARTITION BY ' if names else ''}{', '.join(names)} ORDER BY __ls, __le"
-    ends = f"max(__le) OVER ({ordered} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    begun = parts.selectExpr("*", f"IF(__ls <= {ends}, 0, 1) AS __begins")
+    ended = f"max(__le) OVER ({ordered} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    begun = parts.selectExpr("*", f"IF(__ls <= {ended}, 0, 1) AS __begins")
     numbered = begun.selectExpr("*", f"sum(__begins) OVER ({ordered} ROWS UNBOUNDED PRECEDING) AS __run")
-    return (
-        numbered.groupBy(*names, "__run")
-        .agg(F.expr("min(__ls) AS __x"), F.expr(f"max(__le) AS {PIECE_END}"))
-        .drop("__run")
-    )
+    ends = ["min(__ls) AS __x", f"max(__le) AS {PIECE_END}"]
+    return grouped_as_they_are(numbered, [*names, "__run"], ends).drop("__run")

@@ -11,12 +11,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rowtime.core.columns import CHANGED, CHANGED_BY, MET, OF_INPUT, POSITION, ROWTIME, STOP, VERSION, WEIGHT, WRITER
+from rowtime.core.columns import (
+    CHANGED,
+    CHANGED_BY,
+    CHOICE,
+    MET,
+    OF_INPUT,
+    POSITION,
+    ROWTIME,
+    STOP,
+    VERSION,
+    WEIGHT,
+    WRITER,
+)
 from rowtime.core.time import BEGINNING, END
+from rowtime.frames.local import joined
 from rowtime.operators.contract import Column, DataFrame, Delta, Link, Operator, Shape, Tick, Unary, named, quoted
-from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import COUNTED
-from rowtime.operators.rows.lifetimes import BEGINS, derived, netted
+from rowtime.operators.rows.lifetimes import BEGINS, TWICE, derived, netted
 
 BEFORE = (f"-1L AS {CHANGED_BY}", f"{BEGINNING}L AS {MET}")
 """The version from before the new changes, which are numbered from 0."""
@@ -55,18 +67,14 @@ class Versions(Unary):
             return Delta(None, clocks)
         rows = delta.rows if self.of is None else delta.rows.where(f"{OF_INPUT} = {self.of}")
         _, start, stop, new_stop = CHANGED
-        was = f"coalesce(unix_micros({stop}), {END}L)"
-        old = f"IF({new_stop} IS NULL, NULL, struct({was} AS {STOP}, -1L AS {WEIGHT}))"
-        now = f"struct(coalesce(unix_micros({new_stop}), {was}) AS {STOP}, 1L AS {WEIGHT})"
-        now = f"IF({new_stop} <= {start}, NULL, {now})"
+        was, now = f"coalesce(unix_micros({stop}), {END}L)", f"unix_micros({new_stop})"
+        changes = f"IF({CHOICE} = 0L, {new_stop} IS NOT NULL, NOT coalesce({new_stop} <= {start}, false))"
         payload = [f"{quoted(name)} AS {quoted(column.name)}" for name, column in self.columns]
-        rows = rows.selectExpr(
-            *payload, f"{start} AS {ROWTIME}", f"'' AS {WRITER}", f"0L AS {POSITION}", f"{POSITION} AS {CHANGED_BY}",
-            f"unix_micros({ROWTIME}) AS {MET}",
-            f"explode(filter(array({old}, {now}), x -> x IS NOT NULL)) AS __x",
+        rows = rows.selectExpr("*", TWICE).where(changes).selectExpr(
+            *payload, f"{start} AS {ROWTIME}", f"'' AS {WRITER}", f"0L AS {POSITION}",
+            f"IF({CHOICE} = 0L, {was}, coalesce({now}, {was})) AS {STOP}", f"IF({CHOICE} = 0L, -1L, 1L) AS {WEIGHT}",
+            f"{POSITION} AS {CHANGED_BY}", f"unix_micros({ROWTIME}) AS {MET}",
         )  # fmt: skip
-        names = [quoted(column.name) for _, column in self.columns]
-        rows = rows.selectExpr(*names, ROWTIME, WRITER, POSITION, f"__x.{STOP}", f"__x.{WEIGHT}", CHANGED_BY, MET)
         return Delta(rows, clocks, None if delta.count is None else 2 * delta.count)
 
 
@@ -86,15 +94,14 @@ def versions_of(changes: DataFrame, by: Sequence[str]) -> DataFrame:
 def as_of(rows: DataFrame, versions: DataFrame, by: Sequence[str], identity: Sequence[str]) -> DataFrame:
     """Return the rows that exist at each version of their group, combined by ``identity`` and version."""
     same = "".join(f" AND {quoted(name)} <=> __g{n}" for n, name in enumerate(by))
-    versioned = rows.join(versions, F.expr(f"{CHANGED_BY} <= __v{same}")).drop(CHANGED_BY, MET)
+    versioned = joined(rows, versions, f"{CHANGED_BY} <= __v{same}", "inner").drop(CHANGED_BY, MET)
     return netted(versioned, [*identity, *VERSION])
 
 
 def differences(results: DataFrame, names: Sequence[str]) -> DataFrame:
     """Return events of each version (``names``, __x, the end, the weight), minus those of the version before."""
-    came = f"struct({WEIGHT} AS {WEIGHT}, __v AS {CHANGED_BY}, __vc AS {MET})"
-    gone = f"struct(-{WEIGHT} AS {WEIGHT}, __nv AS {CHANGED_BY}, __nc AS {MET})"
-    changed = f"explode(filter(array({came}, {gone}), x -> x.{CHANGED_BY} >= 0)) AS __changed"
-    columns = [*map(quoted, names), "__x", STOP]
-    rows = results.selectExpr(*columns, changed).selectExpr(*columns, "__changed.*")
-    return netted(rows, [*names, "__x", STOP, CHANGED_BY])
+    came, gone = (WEIGHT, "__v", "__vc"), (f"-{WEIGHT}", "__nv", "__nc")
+    changes = zip(came, gone, (WEIGHT, CHANGED_BY, MET), strict=True)
+    values = [f"IF({CHOICE} = 0L, {one}, {other}) AS {name}" for one, other, name in changes]
+    rows = results.selectExpr("*", TWICE).selectExpr(*map(quoted, names), "__x", STOP, *values)
+    return netted(rows.where(f"{CHANGED_BY} >= 0"), [*names, "__x", STOP, CHANGED_BY])

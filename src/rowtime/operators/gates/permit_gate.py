@@ -17,8 +17,8 @@ import pyarrow as pa
 from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import ASKED_AT, DUE, PERMIT, PERMITS, POSITION, ROWTIME
 from rowtime.core.time import END
+from rowtime.frames.local import joined
 from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, UpTo, quoted
-from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import COUNTED
 from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.panes.event_time import verdict_on
@@ -161,8 +161,8 @@ class PermitGate(Operator):
         places = np.arange(first, last)
         permits = self._table(tick, "permits", first, END)
         times = permits[PERMIT].to_numpy()[np.searchsorted(permits[PERMITS].to_numpy(), places, side="right")]
-        permitted = tick.frame(self, pa.table({POSITION: places, PERMIT: times}))
-        due = self._queued(tick, rows, first).join(F.broadcast(permitted), POSITION)
+        permitted = tick.frame(self, pa.table({"__place": places, PERMIT: times}))
+        due = joined(self._queued(tick, rows, first), permitted, f"{POSITION} = __place", "inner")
         shape = self.emits()
         columns = [*map(quoted, shape.names), *(name for name in shape.internals if name != ROWTIME)]
         return due.selectExpr(*columns, f"greatest({ROWTIME}, timestamp_micros({PERMIT})) AS {ROWTIME}")

@@ -24,10 +24,12 @@ def may_be_beyond(kind: str) -> bool:
 
 
 def limbs(value: str, kind: str) -> tuple[str, str]:
-    """Return the low and high limb of a BIGINT or DECIMAL, each a whole number.
+    """Return the low and high limb of a BIGINT or DECIMAL, each a whole number; the high one of a BIGINT is 0.
 
     Both have room for the sum of as many rows as there can be.
     """
+    if kind == "bigint":
+        return f"CAST({value} AS DECIMAL({_DIGITS}, 0))", "CAST(0 AS DECIMAL(19, 0))"
     number = f"CAST({value} AS DECIMAL(38, {_scale(kind)}))"
     if _scale(kind):  # the number without its point
         number = f"CAST(replace(CAST({number} AS STRING), '.', '') AS DECIMAL(38, 0))"

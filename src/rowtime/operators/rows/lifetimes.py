@@ -18,6 +18,7 @@ from rowtime.core.columns import (
     ASKED_FROM,
     ASKED_UPTO,
     CHANGED_BY,
+    CHOICE,
     DUE,
     MET,
     POSITION,
@@ -39,6 +40,7 @@ EVENT = (STOP, WEIGHT, CHANGED_BY, MET)
 BEGINS = f"unix_micros({ROWTIME})"  # the start, µs
 OVERLAPS = f"{BEGINS} < {ASKED_UPTO} AND {STOP} > {ASKED_FROM}"  # overlap of an event with the time in question
 TOUCHES = f"{BEGINS} <= {ASKED_UPTO} AND {STOP} >= {ASKED_FROM}"
+TWICE = f"explode(sequence(0L, 1L)) AS {CHOICE}"  # a row for each of two kinds
 ALWAYS = END - 1  # the due time of rows that are kept until they are retracted
 
 
@@ -97,11 +99,17 @@ def revised(tick: Tick, node: Operator, names: Sequence[str], now: DataFrame, go
     """
     wanted = [*names, "__x", STOP]
     if gone is not None:
-        now = now.unionByName(gone.withColumn(WEIGHT, -gone[WEIGHT]))
+        now = now.unionByName(gone.selectExpr(*map(quoted, wanted), f"-{WEIGHT} AS {WEIGHT}"))
     changes = netted(now, wanted).selectExpr("*", f"{ALWAYS}L AS {DUE}", f"0 AS {ROUTE}")
     route = {"merged": Route(0, {c: c for c in [*wanted, WEIGHT, DUE]}, DUE)}
     segments = tick.write(node, changes, route, None)["merged"]
     return tick.segments(node, "merged").read(segments) if segments else changes.where("false")
+
+
+def least_of(rows: DataFrame, name: str) -> int | None:
+    """Return the least number in a column; ``None`` if there is none."""
+    number: int | None = rows.selectExpr(f"min({name}) AS {name}").collect()[0][0]
+    return number
 
 
 def both(one: DataFrame | None, other: DataFrame | None) -> DataFrame | None:
@@ -185,7 +193,7 @@ class WeightedLog:
     def oldest(self, bound: int, identity: Sequence[str], start: str) -> int:
         """Return the least ``start`` of the events that are due after the bound, or the bound."""
         rows = self.between(bound, END)
-        least = None if rows is None else netted(rows.drop(DUE), identity).agg({start: "min"}).collect()[0][0]
+        least = None if rows is None else least_of(netted(rows.drop(DUE), identity), start)
         return bound if least is None else min(bound, least)
 
     def _write(self, rows: DataFrame, count: int | None) -> Sequence[Segment]:

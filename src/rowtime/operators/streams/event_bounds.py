@@ -16,7 +16,6 @@ from rowtime.core.clock import NOBODY, Clocks
 from rowtime.core.columns import ARRIVAL, BOUND, GIVEN, POSITION, ROWTIME, SHOWN, WRITER
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.operators.contract import Column, DataFrame, Delta, Tick, micros, quoted
-from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.state import Keeper
 from rowtime.operators.rows.by_writer import beside
@@ -108,4 +107,5 @@ def behind(both: DataFrame, item: str, clock: str) -> DataFrame:
     """Return each item (rows have none) at the rowtime of its writer's last row before it, or at its ``clock``."""
     frame = f"PARTITION BY {WRITER} ORDER BY {POSITION} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
     clock = f"greatest({clock}, max({ROWTIME}) OVER ({frame}))"
-    return both.withColumn(ROWTIME, F.expr(f"CASE WHEN {item} IS NULL THEN {ROWTIME} ELSE {clock} END"))
+    others = [quoted(name) for name in both.columns if name != ROWTIME]
+    return both.selectExpr(*others, f"CASE WHEN {item} IS NULL THEN {ROWTIME} ELSE {clock} END AS {ROWTIME}")
