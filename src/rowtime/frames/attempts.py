@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.frames.answers import Part, struct_of
 from rowtime.frames.attempted import TRIED_VALUE
-from rowtime.frames.catalyst import OTHER_ROWS, Part, answered, part_of, struct_of
+from rowtime.frames.catalyst import OTHER_ROWS, answered, part_of
 from rowtime.frames.kinds import struct_text
 from rowtime.frames.queries import Uncomputed, called
 from rowtime.frames.tables import delivered

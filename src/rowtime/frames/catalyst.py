@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +22,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from rowtime.core.columns import ASKED_AT, ASKED_GROUP
+from rowtime.frames.answers import ANSWERS, Part, Wanted
 from rowtime.frames.attempted import TRIED_VALUE, attempted
 from rowtime.frames.builtin import spark_functions
 from rowtime.frames.kinds import PLAIN, arrow_of, holds, spark_type, type_text
@@ -59,104 +60,6 @@ _TIME: Final = re.compile(r"\b(\d{12,})L\b")
 _TEXT: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|`[^`]*`")
 
 
-@dataclass(frozen=True)
-class Part:
-    """An expression, as Spark SQL, over some columns; ``tries``: it is attempted, and its value is in a struct."""
-
-    sql: str
-    columns: tuple[Column, ...]
-    tries: bool = False
-
-    def array_type(self, kind: str) -> pa.DataType:
-        """Return the Arrow type of its values; ``kind``: the type of the expression."""
-        return pa.struct([(TRIED_VALUE, arrow_of(kind))]) if self.tries else arrow_of(kind)
-
-    def values(self, given: pa.ChunkedArray, kind: str) -> pa.Array:
-        """Return values as Spark gives them in their Arrow type."""
-        array = given.combine_chunks()
-        if not self.tries:
-            return array.cast(arrow_of(kind))
-        return struct_of(array.field(0).cast(arrow_of(kind)), array.is_null())
-
-
-def struct_of(values: pa.Array, failed: pa.Array) -> pa.StructArray:
-    """Return a struct for each value; NULL where it has failed."""
-    return pa.StructArray.from_arrays([values], fields=[pa.field(TRIED_VALUE, values.type)], mask=failed)
-
-
-Call = tuple[str, int]
-"""Where values are asked for: an operator, and how many times it has asked before in its step."""
-
-
-class Wanted(BaseException):
-    """Spark has to say more of expressions before rows are known; no operator may handle it.
-
-    ``parts``: the expressions; ``rows``: for which values, by expression; ``call``: who asks. Without rows, the types
-    are wanted first; if they are ``None``, nothing else is.
-    """
-
-    def __init__(self, parts: Sequence[Part], rows: Sequence[pa.Table] | None = (), call: Call = ("", 0)) -> None:
-        super().__init__(", ".join(part.sql for part in parts))
-        self.parts, self.rows, self.call = parts, rows, call
-
-
-@dataclass
-class Answers:
-    """What Spark has said, for a process without a session.
-
-    ``functions``: the names of Spark's functions; ``kinds``: the types of expressions, empty for those it refuses;
-    ``values``: by call and expression; ``None`` if one cannot be computed.
-    """
-
-    functions: frozenset[str] = frozenset()
-    kinds: Mapping[Part, str] = field(default_factory=dict)
-    values: Mapping[Call, Mapping[Part, pa.Array | None]] = field(default_factory=dict)
-    _call: Call = ("", 0)
-    _depths: dict[str, int] = field(default_factory=dict)
-
-    def steps(self, operator: str, inputs: Sequence[str]) -> None:
-        """Begin the step of an operator, after those of its ``inputs``."""
-        self._call = operator, 0
-        self._depths[operator] = max((self._depths.get(name, 0) for name in inputs), default=0)
-
-    def depth(self, operator: str) -> int:
-        """Return how many values, one after the other, an operator has needed up to now, with those below it."""
-        return self._depths.get(operator, 0)
-
-    def kind(self, part: Part) -> str:
-        """Return the type of an expression; raises ``Wanted`` and ``Untranslated``."""
-        if part not in self.kinds:
-            raise Wanted([part], None)
-        if not self.kinds[part]:
-            raise Untranslated(part.sql)
-        return self.kinds[part]
-
-    def of(self, parts: Sequence[Part], wanted: Sequence[pa.Table]) -> list[pa.Array]:
-        """Return the values of expressions for rows; raises ``Wanted`` and ``Uncomputed``."""
-        call, needed = self._call, {part for part, rows in zip(parts, wanted, strict=True) if rows.num_rows}
-        known = self.values.get(call, {}) if needed else {}
-        if not needed <= known.keys():
-            raise Wanted(parts, wanted, call)
-        self._call = call[0], call[1] + 1
-        self._depths[call[0]] = self._depths.get(call[0], 0) + 1
-        return [
-            _checked(part, known[part], rows) if part in needed else pa.array([], part.array_type(self.kind(part)))
-            for part, rows in zip(parts, wanted, strict=True)
-        ]
-
-
-def _checked(part: Part, values: pa.Array | None, rows: pa.Table) -> pa.Array:
-    if values is None:
-        raise Uncomputed(part.sql)
-    if len(values) != rows.num_rows:
-        raise AssertionError(f"{part.sql}: Spark has answered for other rows than those that were wanted")
-    return values
-
-
-ANSWERS: Final[ContextVar[Answers | None]] = ContextVar("answers", default=None)
-"""Those of this process, if it has no session."""
-
-
 @dataclass
 class _Known:
     """What Spark has said of an expression: its type, and its values for those of one column."""
@@ -179,6 +82,21 @@ def part_of(session: SparkSession | None, item: str, fields: Sequence[Column]) -
 
     Raises ``Untranslated`` for an expression that is no function of the row, or calls one that is not Spark's.
     """
+    return _part(session, item, fields, OTHER_ROWS)
+
+
+def group_part_of(session: SparkSession | None, item: str, fields: Sequence[Column]) -> tuple[str, Part]:
+    """Return the name of an item ``expression AS name``, and its expression over the columns of a group's rows.
+
+    Raises ``Untranslated`` for an expression that is no function of such rows, or calls one that is not Spark's.
+    """
+    name, part = _part(session, item, fields, (exp.Window, exp.Query))
+    return name, replace(part, groups=True)
+
+
+def _part(
+    session: SparkSession | None, item: str, fields: Sequence[Column], refused: tuple[type[exp.Expr], ...]
+) -> tuple[str, Part]:
     try:
         tree = sqlglot.parse_one(item, read="spark")
     except SqlglotError as wrong:
@@ -188,7 +106,7 @@ def part_of(session: SparkSession | None, item: str, fields: Sequence[Column]) -
     names = others | {part.key for part in tree.find_all(exp.Func)}
     lower = [name.lower() for name, _ in fields]
     used = {column.parts[0].name.lower() for column in tree.find_all(exp.Column)}.intersection(lower)
-    if text == item or tree.find(*OTHER_ROWS) or names & _CHANGING or len(set(lower)) < len(lower) or not used:
+    if text == item or tree.find(*refused) or names & _CHANGING or len(set(lower)) < len(lower) or not used:
         raise Untranslated(item)
     if session is None or (others and not functions_of(session).issuperset(others)):
         raise Untranslated(item)
@@ -259,8 +177,9 @@ def _table(rows: LocalFrame, part: Part, numbers: Sequence[int]) -> pa.Table:
     """Return the columns of a part; the last ones are ``numbers``."""
     own = part.columns[: len(part.columns) - len(numbers)]
     columns = [delivered(rows.column(name), kind) for name, kind in own]
-    constant = [pa.chunked_array([pa.repeat(pa.scalar(number, pa.int64()), rows.count())]) for number in numbers]
-    return pa.table([*columns, *constant], names=_names(part))
+    columns += [pa.chunked_array([pa.repeat(pa.scalar(number, pa.int64()), rows.count())]) for number in numbers]
+    columns += [rows.column(ASKED_GROUP)] if part.groups else []
+    return pa.table(columns, names=part.names)
 
 
 def kind_of(session: SparkSession, part: Part) -> str:
@@ -276,10 +195,12 @@ def _known_of(session: SparkSession, part: Part) -> _Known:
     if part in expressions:
         return expressions[part]
     from pyspark.errors import PySparkException  # noqa: PLC0415 - Spark
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark
 
-    empty = pa.table([pa.array([], arrow_of(kind)) for _, kind in part.columns], names=_names(part))
+    empty = pa.table([pa.array([], arrow_of(kind)) for _, kind in part.columns], names=part.names[: len(part.columns)])
+    rows, value = _frame(session, part, empty), F.expr(part.sql).alias("v")
     try:
-        kind = type_text(_frame(session, part, empty).selectExpr(f"{part.sql} AS v").schema["v"].dataType)
+        kind = type_text((rows.agg(value) if part.groups else rows.select(value)).schema["v"].dataType)
     except PySparkException as refused:
         raise Untranslated(part.sql) from refused
     if not holds(kind):
@@ -300,7 +221,7 @@ def values_of(session: SparkSession, parts: Sequence[Part], tables: Sequence[pa.
 
 
 def _is_by_value(part: Part) -> bool:
-    return len(part.columns) == 1 and part.columns[0][1] in _BY_VALUE
+    return not part.groups and len(part.columns) == 1 and part.columns[0][1] in _BY_VALUE
 
 
 def _wanted(known: _Known, part: Part, table: pa.Table) -> pa.Table:
@@ -332,9 +253,7 @@ def computed_by(session: SparkSession, parts: Sequence[Part], wanted: Sequence[p
 
     kinds = [kind_of(session, part) for part in parts]
     frames = [
-        _frame(session, part, rows.append_column("__row", pa.array(np.arange(rows.num_rows)))).select(
-            "__row", F.lit(n).alias("__part"), _column(session, part).alias(f"v{n}")
-        )
+        _computed(session, part, rows).withColumnsRenamed({"v": f"v{n}"}).withColumn("__part", F.lit(n))
         for n, (part, rows) in enumerate(zip(parts, wanted, strict=True))
         if rows.num_rows
     ]
@@ -344,12 +263,23 @@ def computed_by(session: SparkSession, parts: Sequence[Part], wanted: Sequence[p
         rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames).toArrow()
     except PySparkException as failed:
         raise Uncomputed(str(failed)) from failed
-    rows = rows.sort_by([("__part", "ascending"), ("__row", "ascending")])
+    rows = rows.sort_by([("__part", "ascending"), (ASKED_GROUP, "ascending")])
     of = {n: rows.filter(pc.equal(rows["__part"], n)) for n in range(len(parts))}
     return [
         part.values(of[n][f"v{n}"], kind) if of[n].num_rows else pa.array([], part.array_type(kind))
         for n, (part, kind) in enumerate(zip(parts, kinds, strict=True))
     ]
+
+
+def _computed(session: SparkSession, part: Part, rows: pa.Table) -> DataFrame:
+    """Return the values ``v`` of an expression, with the numbers of their rows or groups."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark
+
+    if not part.groups:
+        rows = rows.append_column(ASKED_GROUP, pa.array(np.arange(rows.num_rows)))
+        return _frame(session, part, rows).select(ASKED_GROUP, _column(session, part).alias("v"))
+    given = _frame(session, part, rows.append_column(ASKED_AT, pa.array(np.arange(rows.num_rows)))).coalesce(1)
+    return given.sortWithinPartitions(ASKED_GROUP, ASKED_AT).groupBy(ASKED_GROUP).agg(F.expr(part.sql).alias("v"))
 
 
 def _column(session: SparkSession, part: Part) -> SparkColumn:
@@ -362,13 +292,9 @@ def _column(session: SparkSession, part: Part) -> SparkColumn:
     return attempted(session, [part.sql]).cast(StructType([field]))
 
 
-def _names(part: Part) -> list[str]:
-    return [name for name, _ in part.columns]
-
-
 def _frame(session: SparkSession, part: Part, rows: pa.Table) -> DataFrame:
     from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415 - Spark
 
     fields = [StructField(name, spark_type(kind)) for name, kind in part.columns]
-    fields += [StructField("__row", LongType())] if "__row" in rows.column_names else []
+    fields += [StructField(name, LongType()) for name in rows.column_names[len(fields) :]]
     return session.createDataFrame(with_chunks(rows), schema=StructType(fields))

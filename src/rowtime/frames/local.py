@@ -17,8 +17,9 @@ import pyarrow as pa
 from rowtime.frames.as_dataframe import AsDataFrame, attribute
 from rowtime.frames.catalyst import kind_of, part_of, with_values
 from rowtime.frames.columns import places_in, selected
-from rowtime.frames.kinds import arrow_of, holds, sql_type
+from rowtime.frames.kinds import array_text, arrow_of, holds, sql_type
 from rowtime.frames.queries import FEW_ROWS, Query, Uncomputed, all_of, as_columns, called
+from rowtime.frames.spark_groups import grouped_by_spark
 from rowtime.frames.tables import Column, delivered, sorted_by, stacked
 from rowtime.frames.translated import Item, group_key, item, order, parsed, scope_of, scope_of_fields, tested
 from rowtime.frames.values import Scope, Value
@@ -136,10 +137,26 @@ class LocalFrame(AsDataFrame):
             return None
 
     def grouped(self, keys: Sequence[str], aggregates: Sequence[str]) -> LocalFrame | None:
-        """Return groups by columns, with aggregates ``call AS name``; ``None`` if Spark has to make them."""
+        """Return groups by columns, with aggregates ``call AS name``; ``None`` if Spark has to make them.
+
+        Spark computes aggregates without a translation; raises ``Uncomputed`` if that fails.
+        """
+        groups = self.grouped_here(keys, aggregates)
+        try:
+            return grouped_by_spark(self, keys, aggregates) if groups is None else groups
+        except Untranslated:
+            return None
+
+    def grouped_here(self, keys: Sequence[str], aggregates: Sequence[str], gathered: str = "") -> LocalFrame | None:
+        """Return the same; ``None`` if an aggregate has no translation.
+
+        ``gathered``: a BIGINT column whose values become a list, in any order.
+        """
         try:
             named = [group_key(item(attribute(key), self.scope)) for key in keys]
             items = [*named, *(item(text, self.scope) for text in aggregates)]
+            if gathered:
+                items.append(Item(gathered, Value(f"list({self.scope.columns[gathered].sql})", array_text("bigint"))))
             if any(entry.value.type == "float" for entry in items):  # intermediate precision affects their sums
                 return None
             by = ", ".join(entry.value.sql for entry in items[: len(keys)])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from rowtime.frames.catalyst import ANSWERS, Part
+from rowtime.frames.answers import ANSWERS, Part
 from rowtime.frames.kinds import MOST_DIGITS, WHOLE, array_text, decimal, holds
 from rowtime.frames.local import LocalFrame, is_local
 from rowtime.frames.translated import parsed

@@ -17,8 +17,10 @@ from sqlglot import exp
 from rowtime.core.columns import FAILING_GROUP, GROUP_NUMBER
 from rowtime.core.errors import causes
 from rowtime.expr.aggregates import ORDERED, ordered_text, split
-from rowtime.frames.local import is_local
+from rowtime.frames.local import LocalFrame, is_local
 from rowtime.frames.queries import Uncomputed
+from rowtime.frames.spark_groups import grouped_by_spark
+from rowtime.frames.words import Untranslated
 from rowtime.operators.rows.collations import grouped
 from rowtime.sql.generate import to_spark
 
@@ -61,7 +63,7 @@ def computable(
         return rows, texts, fails
     number = f"dense_rank() OVER (ORDER BY {', '.join(by)})" if by else "1"
     rows = rows.selectExpr("*", f"{number} AS {GROUP_NUMBER}")
-    last = rows.selectExpr(f"max({GROUP_NUMBER})").collect()[0][0]
+    last = grouped(rows, [], [f"max({GROUP_NUMBER}) AS {GROUP_NUMBER}"]).collect()[0][0]
     for name, text in tried.items():
         failing = [*_failing(rows, by, text, 1, last + 1)]
         if failing:
@@ -77,7 +79,7 @@ def _failing(rows: DataFrame, by: Sequence[str], text: str, first: int, end: int
     if _computes(some, by, [text]):
         return
     if end - first == 1:
-        if is_local(some) and _computes(some.spark(), by, [text]):
+        if is_local(some) and _computed_by_spark(some, by, text):
             raise Uncomputed(text)  # only DuckDB fails
         yield first
         return
@@ -87,18 +89,26 @@ def _failing(rows: DataFrame, by: Sequence[str], text: str, first: int, end: int
 
 
 def _computes(rows: DataFrame, by: Sequence[str], texts: Sequence[str]) -> bool:
-    groups = grouped(rows, by, [f"{text} AS __t{n}" for n, text in enumerate(texts)])
-    if is_local(groups):
-        try:
+    try:
+        groups = grouped(rows, by, [f"{text} AS __t{n}" for n, text in enumerate(texts)])
+        if is_local(groups):
             groups.count()
-        except Uncomputed:
-            return False
-        return True
+            return True
+    except Uncomputed:
+        return False
     try:
         groups._jdf.queryExecution().toRdd().count()  # noqa: SLF001 - a writer would report the failure in Spark's log
     except Exception as error:
         if not any(map(of_a_value, causes(error))):
             raise
+        return False
+    return True
+
+
+def _computed_by_spark(rows: LocalFrame, by: Sequence[str], text: str) -> bool:
+    try:
+        grouped_by_spark(rows, by, [f"{text} AS __t0"], every=True)
+    except (Uncomputed, Untranslated):
         return False
     return True
 
@@ -123,9 +133,10 @@ class Correlation:
     def of(cls, name: str, call: exp.Expr) -> Correlation | None:
         """Return the correlation that a call computes; ``None`` for another call."""
         condition, inner = split(call)
-        if not isinstance(inner, exp.Corr):
+        if not isinstance(inner, exp.Corr) and not (isinstance(inner, exp.Anonymous) and inner.name.upper() == "CORR"):
             return None
-        texts = [to_spark(value) for value in (inner.this, inner.expression)]
+        values = inner.expressions if isinstance(inner, exp.Anonymous) else [inner.this, inner.expression]
+        texts = [to_spark(value) for value in values]
         one, other = (f"CASE WHEN {condition} THEN {text} END" if condition else text for text in texts)
         return cls(name, (one, other))
 

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.core.columns import ASKED_AT, ASKED_GROUP, ASKED_PASSED
+from rowtime.frames.answers import Answers, Call, Part
 from rowtime.frames.attempted import TRIED_VALUE, attempted
 from rowtime.frames.builtin import spark_functions
-from rowtime.frames.catalyst import Answers, Call, Part, computed_by, kind_of
+from rowtime.frames.catalyst import computed_by, kind_of
 from rowtime.frames.kinds import spark_type
 from rowtime.frames.queries import Uncomputed
 from rowtime.frames.words import Untranslated
@@ -34,8 +36,9 @@ if TYPE_CHECKING:
 MOST_ROUNDS: Final = 4
 """Each round computes the tick again up to its values, so a plan with more of them is left to the driver."""
 _LONGEST: Final = 50  # rehearsals of one plan
-_ROUND, _OPERATOR, _TIMES, _PART, _ROW = (f"__asked_{name}" for name in ("round", "operator", "times", "part", "row"))
-_OWN: Final = f"{_ROUND} int, {_OPERATOR} string, {_TIMES} int, {_PART} int, {_ROW} bigint"
+_ROUND, _OPERATOR, _TIMES, _PART = (f"__asked_{name}" for name in ("round", "operator", "times", "part"))
+_OWN: Final = f"{_ROUND} int, {_OPERATOR} string, {_TIMES} int, {_PART} int, {ASKED_GROUP} bigint, {ASKED_AT} bigint"
+_NUMBER: Final = "monotonically_increasing_id()"
 Trial = Callable[[Iterable[pa.RecordBatch], Answers], AllWanted | None]
 """Computes a tick over the rows that Spark reads for it, without results; returns what it wants."""
 Values = Mapping[Call, Mapping[Part, pa.Array | None]]
@@ -98,7 +101,8 @@ class Questions:
         for number in range(self.rounds):
             rows = self._tried(rows, trial, number)
             for n, part in enumerate(self.parts):
-                rows = self._computed(spark, rows, f"{_ROUND} = {number} AND {_PART} = {n}", n, part)
+                compute = self._aggregated if part.groups else partial(self._computed, spark)
+                rows = compute(rows, f"{_ROUND} = {number} AND {_PART} = {n}", n, part)
         return rows
 
     def _tried(self, rows: DataFrame, trial: Trial, number: int) -> DataFrame:
@@ -124,6 +128,21 @@ class Questions:
         tried = functions.when(functions.expr(mine), attempted(spark, [part.sql])).otherwise(functions.col(value))
         return named.select(*(tried.alias(value) if name == value else quoted(name) for name in rows.columns))
 
+    @staticmethod
+    def _aggregated(rows: DataFrame, mine: str, n: int, part: Part) -> DataFrame:
+        """Return the rows, with one row for each group of those where ``mine`` holds, which has its aggregate."""
+        value, given = _value(n), functions.col(_given(n))
+        apart = functions.when(functions.expr(f"NOT coalesce({mine}, false)"), functions.expr(_NUMBER)).alias(
+            ASKED_PASSED
+        )
+        named = rows.select("*", apart, *(given[f"c{at}"].alias(name) for at, (name, _) in enumerate(part.columns)))
+        by = (ASKED_PASSED, _ROUND, _OPERATOR, _TIMES, _PART, ASKED_GROUP)
+        call = functions.struct(functions.expr(part.sql).alias(TRIED_VALUE))
+        first = {name: functions.first(quoted(name)) for name in rows.columns if name not in by}
+        first[value] = functions.when(functions.col(ASKED_PASSED).isNull(), call).otherwise(first[value])
+        groups = named.sortWithinPartitions(*by, ASKED_AT).groupBy(*by)
+        return groups.agg(*(of.alias(name) for name, of in first.items())).select(*map(quoted, rows.columns))
+
     def _wanted(
         self, trial: Trial, number: int, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
@@ -139,7 +158,8 @@ class Questions:
                 if part not in self.parts:
                     continue
                 n, count = self.parts.index(part), rows.num_rows
-                columns = {_ROW: pa.array(range(count), pa.int64())}
+                at = pa.array(range(count), pa.int64())
+                columns = {ASKED_GROUP: rows[ASKED_GROUP] if part.groups else at, ASKED_AT: at}
                 columns[_given(n)] = _structs(rows, schema.field(_given(n)).type)
                 for name, value in {_ROUND: number, _OPERATOR: operator, _TIMES: times, _PART: n}.items():
                     columns[name] = pa.repeat(pa.scalar(value, schema.field(name).type), count)
@@ -158,7 +178,7 @@ class Questions:
             calls = dict.fromkeys(zip(mine[_OPERATOR].to_pylist(), mine[_TIMES].to_pylist(), strict=True))
             for operator, times in calls:
                 rows = mine.filter(pc.and_(pc.equal(mine[_OPERATOR], operator), pc.equal(mine[_TIMES], times)))
-                tried = rows.sort_by(_ROW)[_value(n)]
+                tried = rows.sort_by(ASKED_GROUP)[_value(n)]
                 if part.tries:
                     values[operator, times][part] = part.values(tried, self.kinds[part])
                 elif tried.null_count:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rowtime.frames.catalyst import ANSWERS, Part, Wanted
+from rowtime.frames.answers import ANSWERS, Part, Wanted
 from rowtime.frames.local import is_local
 from rowtime.operators.contract import Delta, Operator, quoted
 from rowtime.operators.rows.attempt import all_computed

@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from rowtime.core.log import LOG
 from rowtime.core.threads import processors
-from rowtime.frames.catalyst import Answers, Part
+from rowtime.frames.answers import Answers, Part
 from rowtime.frames.queries import SETTINGS, Uncomputed
 from rowtime.operators.contract import Delta
 from rowtime.operators.streams.table import tables_of
+from rowtime.runtime.close_look import fails_for_a_value
 from rowtime.runtime.executors.catalyst_steps import MOST_ROUNDS, Questions
 from rowtime.runtime.executors.scans import (
     Form,
@@ -155,6 +156,12 @@ class Tasks:
         except NeedsSparkError as needs:
             self._note(str(needs), always=True)
             return None
+        except Exception as error:  # of an aggregate: nothing around one prevents that
+            if not fails_for_a_value(error) or not any(part.groups for part in questions.parts):
+                raise
+            raise (
+                self._leave(running, str(error), looks=True, always=False) if looks else ValueFails(str(error))
+            ) from error
         if report.wanted:
             more = questions.more(running.spark, report.wanted, report.rounds)
             if not report.by_value:

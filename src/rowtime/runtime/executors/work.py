@@ -19,8 +19,8 @@ from typing import Any, Final, NoReturn
 from rowtime.core.clock import Clocks
 from rowtime.core.imported import staying
 from rowtime.core.stores import Place
+from rowtime.frames.answers import ANSWERS, Answers, Part
 from rowtime.frames.as_dataframe import HANDING_OVER
-from rowtime.frames.catalyst import ANSWERS, Answers, Part
 from rowtime.operators.contract import Operator
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.stream_clocks import StreamClocks

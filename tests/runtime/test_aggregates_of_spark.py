@@ -1,0 +1,113 @@
+"""Aggregates that only Spark knows: it computes them for the rows of a group, and the tick stays where it is."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from conformance.edge_values import VALUES
+from rowtime.frames.kinds import arrow_of
+from rowtime.frames.local import LocalFrame
+from rowtime.runtime.executors.tasks import Run, Tasks, in_a_task, in_process
+from tests.runtime.test_values_of_spark import SQL, TICKS, run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STREAM = SQL[: SQL.index("CREATE STREAM minutes")]
+MANY = """
+SELECT STREAM FLOOR(a.ROWTIME TO MINUTE) AS m, k, COUNT(*) AS c, SKEWNESS(x * x) AS s, KURTOSIS(x) + MAX(x) AS o,
+  APPROX_PERCENTILE(x, 0.5, 100) AS p, APPROX_COUNT_DISTINCT(url) AS d, COVAR_SAMP(x, x * x) AS v,
+  COUNT(DISTINCT INITCAP(url)) AS t, BITMAP_CONSTRUCT_AGG(BITMAP_BIT_POSITION(LENGTH(url))) AS b
+FROM a GROUP BY FLOOR(a.ROWTIME TO MINUTE), k;
+"""
+EQUAL = """
+SELECT STREAM FLOOR(a.ROWTIME TO MINUTE) AS m, k,
+  CORR(x, CASE WHEN ev < TIMESTAMP '2024-01-01 00:02:00' THEN 1 ELSE x * x END) AS r
+FROM a GROUP BY FLOOR(a.ROWTIME TO MINUTE), k;
+"""
+BIT = """
+SELECT STREAM FLOOR(a.ROWTIME TO MINUTE) AS m, k,
+  HEX(BITMAP_CONSTRUCT_AGG(CASE WHEN x = 3 THEN 40000 ELSE 1 END)) AS b, SKEWNESS(x) AS s
+FROM a GROUP BY FLOOR(a.ROWTIME TO MINUTE), k HAVING COUNT(*) > 1;
+"""
+CALLS = (
+    "skewness(a)", "kurtosis(a)", "corr(a, b)", "covar_pop(a, b)", "regr_r2(a, b)", "approx_percentile(a, 0.5, 10)",
+    "approx_count_distinct(a)", "histogram_numeric(a, 3)", "count_min_sketch(n, 0.5d, 0.5d, 1)",
+    "max(n) + skewness(a) FILTER (WHERE n % 2 = 0)", "collect_list(CASE WHEN n > 2 THEN a END)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("how", [in_process, in_a_task])
+def test_a_task_computes_with_aggregates_that_catalyst_computes_in_its_job(
+    spark: SparkSession, tmp_path: Path, how: Run
+) -> None:
+    tasks = Tasks(how)
+    apart = run(spark, tmp_path / "spark", STREAM + MANY, here=False)
+    driver = run(spark, tmp_path / "driver", STREAM + MANY, here=True)
+    sent = run(spark, tmp_path / "sent", STREAM + MANY, here=True, tasks=tasks)
+    assert sum(len(rows) for _, rows in apart["rows"]) == 12
+    assert driver["rows"] == sent["rows"]
+    assert _rounded(driver["rows"]) == _rounded(apart["rows"])  # last digits depend on Spark's partitions
+    assert tasks.needs == ""
+    assert driver["local"] == {True}
+    assert sent["local"] == set()
+    if how is in_a_task:
+        assert sent["jobs"][1:] == [1] * (TICKS - 1)  # in the first tick, expressions over groups are met
+
+
+@pytest.mark.parametrize("query", [EQUAL, BIT], ids=["correlation", "bitmap"])
+@pytest.mark.parametrize("how", [in_process, in_a_task])
+def test_a_group_whose_aggregate_fails_is_refused(spark: SparkSession, tmp_path: Path, how: Run, query: str) -> None:
+    tasks = Tasks(how)
+    apart = run(spark, tmp_path / "spark", STREAM + query, here=False)
+    sent = run(spark, tmp_path / "sent", STREAM + query, here=True, tasks=tasks)
+    assert _rounded(apart["rows"]) == _rounded(sent["rows"])
+    assert apart["totals"] == sent["totals"]
+    assert 0 < sum(gate.get("MALFORMED", 0) for gate in apart["totals"].values()) <= 4, apart["totals"]
+    assert tasks.needs == ""
+    if query == EQUAL:  # a bitmap is tried for groups, which takes more jobs than one; so the driver does that
+        assert sent["local"] == set()
+
+
+@pytest.mark.parametrize("kind", ["double", "bigint", "decimal(10,2)"])
+def test_groups_have_the_aggregates_of_spark(spark: SparkSession, kind: str) -> None:
+    chance = random.Random(kind)
+    values = [None, *VALUES[kind]]
+    rows: list[dict[str, Any]] = [
+        {"k": chance.choice([None, 1, 2, 3, 4]), "a": chance.choice(values), "b": chance.choice(values), "n": n}
+        for n in range(60)
+    ]
+    fields = [("k", "int"), ("a", kind), ("b", kind), ("n", "int")]
+    schema = pa.schema([(name, arrow_of(of)) for name, of in fields])
+    table = pa.Table.from_pylist(sorted(rows, key=lambda row: chance.random()), schema)
+    frame = LocalFrame.of(spark, table, fields)
+    assert frame is not None
+    given = spark.createDataFrame(table).coalesce(1)
+    for call in CALLS:
+        ours = frame.grouped(["k"], [f"{call} AS v", "count(*) AS c"])
+        assert ours is not None, call
+        names = [name for name in ("a", "b", "n") if f"{name}" in call.replace("skewness", "").replace("max", "")]
+        theirs = given.sortWithinPartitions(*names).groupBy("k").agg(*map(_expr, (f"{call} AS v", "count(*) AS c")))
+        assert _sorted(ours.toArrow()) == _sorted(theirs.toArrow()), call
+
+
+def _rounded(given: list[Any]) -> list[Any]:
+    return [
+        (tick, [{n: float(f"{v:.9g}") if isinstance(v, float) else v for n, v in row.items()} for row in rows])
+        for tick, rows in given
+    ]
+
+
+def _expr(text: str) -> Any:
+    from pyspark.sql.functions import expr
+
+    return expr(text)
+
+
+def _sorted(table: pa.Table) -> list[str]:
+    return sorted(map(repr, table.to_pylist()))
