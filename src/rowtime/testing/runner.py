@@ -40,7 +40,7 @@ from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.settings import put
-from rowtime.testing.scripted import ScriptedSource
+from rowtime.testing.scripted import ScriptedSource, with_collations
 from rowtime.testing.transcripts import Expected, ScriptItem, Transcript, load
 from rowtime.testing.verdicts import judge_of
 
@@ -167,7 +167,8 @@ def tables_from(case: Transcript, operators: Iterable[Operator]) -> dict[str, Ca
 def _rows_of(node: Table, rows: Sequence[Mapping[str, Any]], spark: SparkSession) -> DataFrame:
     """Return the rows that a case lists for a table."""
     columns = [{"name": column.name, "type": column.type, "nullable": True} for column in node.columns]
-    return spark.createDataFrame(batch(rows, arrow_schema({"columns": columns}), None).columns)
+    table = spark.createDataFrame(batch(rows, arrow_schema({"columns": columns}), None).columns)
+    return with_collations(table, [(column.name, column.type) for column in node.columns])
 
 
 def _source(node: Stream, case: Transcript) -> ScriptedSource:

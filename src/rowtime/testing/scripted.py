@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,11 +15,15 @@ from rowtime.core.time import END
 from rowtime.expr.store_assignment import as_read
 from rowtime.frames.kinds import holds, named
 from rowtime.frames.tables import has
+from rowtime.operators.contract import functions
 from rowtime.runtime.sources.contract import BoundItem, Limits, Offsets, Slice, Source
+from rowtime.sql.generate import quoted
 from rowtime.testing.transcripts import ScriptItem
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_COLLATION = re.compile(r"\bCOLLATE\b", re.IGNORECASE)
 
 
 class ScriptedSource(Source):
@@ -49,8 +54,8 @@ class ScriptedSource(Source):
         return Slice(begin, end, bounds, left=left, rows=rows, detail={"upto": self.upto}), state
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
-        """Return the rows of the range."""
-        return spark.createDataFrame(self._table(part))
+        """Return the rows of the range; text compares by the collation that its column declares."""
+        return with_collations(spark.createDataFrame(self._table(part)), self._columns)
 
     def given(self, part: Slice) -> tuple[list[tuple[str, str]], list[pa.Table]] | None:
         """Return the rows of `read` with the types of their columns; ``None`` if frames do not support one of them."""
@@ -79,6 +84,12 @@ class ScriptedSource(Source):
     def finished(self, at: Offsets) -> bool:  # noqa: ARG002
         """Return False: an end is an item of the transcript."""
         return False
+
+
+def with_collations(rows: DataFrame, columns: Iterable[tuple[str, str]]) -> DataFrame:
+    """Return rows whose texts compare by the collations in the declared types of ``columns``; values have none."""
+    kinds = {name: as_read(kind) for name, kind in columns if _COLLATION.search(kind)}
+    return rows.withColumns({name: functions.expr(f"CAST({quoted(name)} AS {kind})") for name, kind in kinds.items()})
 
 
 def _bounds(item: ScriptItem, end: Mapping[str, int]) -> list[BoundItem]:
