@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-DECLARE = "CREATE STREAM a (d DOUBLE, f FLOAT, v INT, k STRING);"
+DECLARE = (
+    "CREATE STREAM a (d DOUBLE, f FLOAT, v INT, k STRING, ck STRING COLLATE UNICODE_CI, ad ARRAY<DOUBLE>, "
+    "st STRUCT<x: FLOAT>, aa ARRAY<STRUCT<p: ARRAY<DOUBLE>>>);"
+)
 MINUTES = "FROM a GROUP BY FLOOR(a.ROWTIME TO MINUTE)"
 ZEROS = "MIN(d) AS a, MAX(d) AS b, MIN(f) AS c, MAX(f) AS e, CAST(MIN(ARRAY(d)) AS STRING) AS g"
 SKETCHES = (
@@ -59,6 +62,31 @@ def test_the_negative_zero_is_less_than_the_positive_one(spark: SparkSession, ca
     assert all("-0.0" in one for one in only)
     odd = [{"d": value, "f": value, "v": 1} for value in (math.nan, -0.0, None, -math.inf)]
     assert len(set(answers(spark, f"SELECT STREAM {call} {MINUTES}", odd, ([], [1], [2, 3])))) == 1
+
+
+KEYS = {
+    "arrays": "ad",
+    "structs": "st",
+    "structs made in the query": "NAMED_STRUCT('a', d, 'b', f)",
+    "parts of parts": "aa",
+    "structs with a collation": "NAMED_STRUCT('a', d, 'b', ck)",
+    "arrays with a collation": "ARRAY(NAMED_STRUCT('a', d, 'b', ad, 'c', ck))",
+}
+ALONE, KEEPS = "COUNT(*) AS c", "COUNT(DISTINCT v) AS c"
+
+
+@pytest.mark.parametrize("call", [ALONE, pytest.param(KEEPS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in [*KEYS][3:] else []) for n in KEYS])
+def test_both_zeros_in_a_part_of_a_key_are_the_positive_one(spark: SparkSession, name: str, call: str) -> None:
+    rows = [
+        {"d": zero, "f": zero, "v": 1, "ad": [zero], "st": {"x": zero}, "aa": [None, {"p": [zero, None]}], "ck": "x"}
+        for zero in (-0.0, 0.0, -0.0, -0.0)
+    ]
+    sql = f"SELECT STREAM {KEYS[name]} AS key, {call} {MINUTES}, {KEYS[name]}"
+    found = answers(spark, sql, rows, ([], [1], [2], [1, 2, 3]))
+    assert len(set(found)) == 1
+    assert "0.0" in found[0]
+    assert "-0.0" not in found[0]
 
 
 @pytest.mark.parametrize(

@@ -23,14 +23,15 @@ from sqlglot.parsers.spark import SparkParser
 from rowtime.frames.aggregates import AGGREGATES, sort_key
 from rowtime.frames.arrays import ARRAYS
 from rowtime.frames.functions import FUNCTIONS
-from rowtime.frames.kinds import WHOLE
+from rowtime.frames.kinds import WHOLE, element_of, fields_of
 from rowtime.frames.scalars import SCALARS
 from rowtime.frames.statistics import STATISTICS
 from rowtime.frames.tables import Column
 from rowtime.frames.values import READS, Scope, Value, cast, constant, holds_or_fails, only
-from rowtime.frames.words import Untranslated
+from rowtime.frames.words import Untranslated, in_text, quoted
 
 _PASSED: Final = re.compile(r"\barray\((-?\d+)L\)")
+_FLOATING: Final = re.compile(r"\b(?:float|double)\b", re.IGNORECASE)
 _FIRST: Final = 8_765_432_109_876_543_210  # no instant in µs, and an unlikely number
 _RULES: Final = {**SCALARS, **FUNCTIONS, **AGGREGATES, **STATISTICS, **ARRAYS}
 
@@ -122,13 +123,22 @@ def _item(text: str, scope: Scope) -> Item:
 
 
 def group_key(key: Item) -> Item:
-    """Return a group key in which both zeros are the positive one, as in Spark."""
-    of = key.value
-    return (
-        key
-        if of.type != "double"
-        else Item(key.name, Value(f"CASE WHEN {of.sql} = 0 THEN 0 ELSE {of.sql} END", of.type))
-    )
+    """Return a group key in which both zeros are the positive one, as in Spark, also in its parts."""
+    return Item(key.name, Value(_with_one_zero(key.value.sql, key.value.type), key.value.type))
+
+
+def _with_one_zero(sql: str, kind: str, depth: int = 0) -> str:
+    """Return a value as it is if no part of its type is floating point."""
+    if kind.lower() in ("float", "double"):
+        return f"CASE WHEN {sql} = 0 THEN 0 ELSE {sql} END"
+    if not _FLOATING.search(kind):
+        return sql
+    if fields := fields_of(kind):
+        parts = [(name, f"struct_extract({sql}, {in_text(name)})", of) for name, of in fields.items()]
+        inside = ", ".join(f"{quoted(name)} := {_with_one_zero(part, of, depth)}" for name, part, of in parts)
+        return f"CASE WHEN {sql} IS NOT NULL THEN struct_pack({inside}) END"
+    part = f"x{depth}"
+    return f"list_transform({sql}, lambda {part}: {_with_one_zero(part, element_of(kind), depth + 1)})"
 
 
 def _series(node: exp.Expr, scope: Scope) -> Value:

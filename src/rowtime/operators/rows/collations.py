@@ -16,11 +16,13 @@ from rowtime.frames.kinds import type_text
 from rowtime.frames.local import is_local
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract import quoted
+from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
+_FLOATING = re.compile(r"\b(?:float|double)\b", re.IGNORECASE)
 _COLLATION = re.compile(r" collate \w+")
 
 
@@ -64,12 +66,31 @@ def grouped(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> 
     if sketches(aggregates) and {*place} <= {*rows.columns}:
         rows = rows.coalesce(1).sortWithinPartitions(*keys, *place)
     collated = {name: f"__c_{name}" for name in collated_of(rows, keys)}
+    kinds = {name: rows.schema[name].dataType for name in collated}
+    rows = rows.withColumns({name: F.expr(_with_one_zero(quoted(name), kind)) for name, kind in kinds.items()})
     shown = [f"{least(name)} AS {quoted(other)}" for name, other in collated.items()]
     groups = rows.groupBy(*keys).agg(*map(F.expr, (*aggregates, *shown) or ["1 AS __one"])).drop("__one")
     if not collated:
         return groups
     names = [name for name in groups.columns if name not in collated.values()]
     return groups.select(*(F.col(collated.get(name, name)).alias(name) for name in names))
+
+
+def _with_one_zero(value: str, kind: DataType, depth: int = 0) -> str:
+    """Return Spark SQL for a value in which both zeros are the positive one, as in keys that Spark itself shows."""
+    from pyspark.sql import types as t  # noqa: PLC0415 - `check` does without Spark
+
+    if isinstance(kind, t.FloatType | t.DoubleType):
+        return f"({value} + CAST(0 AS {kind.simpleString()}))"
+    if not _FLOATING.search(type_text(kind)):
+        return value
+    if isinstance(kind, t.StructType):
+        parts = ((field.name, _with_one_zero(f"{value}.{quoted(field.name)}", field.dataType, depth)) for field in kind)
+        fields = ", ".join(f"{literal(name)}, {part}" for name, part in parts)
+        return f"CASE WHEN {value} IS NOT NULL THEN named_struct({fields}) END"
+    if isinstance(kind, t.ArrayType):
+        return f"transform({value}, x{depth} -> {_with_one_zero(f'x{depth}', kind.elementType, depth + 1)})"
+    return value
 
 
 def grouped_as_they_are(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
