@@ -14,6 +14,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import rowtime as rt
+from rowtime.operators.rows.failing_groups import of_a_value
 from rowtime.runtime import analysis
 from rowtime.runtime.engine import Engine
 from rowtime.runtime.faults import naming_java
@@ -230,3 +231,23 @@ def test_what_fits_is_accepted(call: str) -> None:
 def test_a_literal_that_is_too_large_for_each_row_is_refused_by_check(call: str) -> None:
     problems = rt.check(f"CREATE STREAM a (k STRING); SELECT STREAM {call} AS x FROM a")
     assert [problem.code for problem in problems] == ["R107"]
+
+
+@pytest.mark.parametrize("name", ["NegativeArraySize", "StringIndexOutOfBounds", "ArrayIndexOutOfBounds", "Arithmetic"])
+def test_what_java_raises_for_a_value_is_of_a_value(name: str) -> None:
+    assert of_a_value(PySparkException(f"Job aborted due to stage failure: java.lang.{name}Exception: -1"))
+    assert not of_a_value(PySparkException("Job aborted due to stage failure: java.lang.IllegalStateException: -1"))
+
+
+@pytest.mark.parametrize("spark_alone", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_row_for_which_java_fails_is_refused_everywhere(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, spark_alone: bool
+) -> None:
+    if spark_alone:
+        monkeypatch.setattr(Engine, "_running", _by_spark(Engine._running))
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(
+        "CREATE STREAM a (n INT); INSERT INTO a (n) VALUES (1), (-2147483648), (2); "
+        "SELECT STREAM SUBSTRING_INDEX('a.b.c', '.', n) AS x FROM a"
+    )
+    query = pipeline.sink("result", lambda _batch: None).run_available(tmp_path / "check")
+    assert query.ledger["query"] == {"in": 1, "accepted": 0, "MALFORMED": 1}

@@ -31,8 +31,8 @@ _OF_A_VALUE = re.compile(
     r"SQLSTATE: (?:22[0-9A-Z]{3}|23505|54000|P0001)"  # data, a key twice in a map, a list too long, `raise_error`
     r"|INVALID_FORMAT\.|UNSUPPORTED_FEATURE\.AES_MODE|DATETIME_PATTERN_RECOGNITION|of MapData must have the same length"
     r"|Illegal sequence boundaries|java\.util\.regex\.PatternSyntax|java\.util\.\w*Format\w*Exception"
-    r"|java\.lang\.(?:Arithmetic|IllegalArgument|IndexOutOfBounds)|java\.lang\.reflect\.InvocationTarget|UDFXPathUtil"
-    r"|com\.fasterxml\.jackson\."
+    r"|java\.lang\.(?:Arithmetic|ClassCast|IllegalArgument|NegativeArraySize|NumberFormat|\w*IndexOutOfBounds)Exception"
+    r"|java\.lang\.reflect\.InvocationTarget|UDFXPathUtil|com\.fasterxml\.jackson\."
 )
 """What Spark says of a value, with a state of SQL or as Java does: a text that is no pattern, a step of 0."""
 _NEVER_FAIL = (exp.Count, exp.Min, exp.Max, *ORDERED)
