@@ -19,6 +19,8 @@ from rowtime.runtime import analysis
 from rowtime.runtime.engine import Engine
 from rowtime.runtime.faults import naming_java
 from rowtime.sql import sizes
+from rowtime.sql.generate import to_spark
+from rowtime.sql.script import parse_expression
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -183,7 +185,7 @@ def test_every_row_of_a_tick_may_fail_in_a_column_of_a_nested_type(
 
 LARGE = (
     "REPEAT('ab', n)", "REPEAT(k, n)", "REPEAT(n, n)", "SPACE(n)", "LPAD(k, n, 'x')", "RPAD(k, n)",
-    "ARRAY_REPEAT(k, n)",
+    "ARRAY_REPEAT(k, n)", "FORMAT_NUMBER(1.5, n)",
     "ARRAY_INSERT(ARRAY(1), n, 2)", "SEQUENCE(1, n)", "SEQUENCE(CAST(n AS BIGINT), 1)", "SEQUENCE(n, 0, -1)",
     "SEQUENCE(at, at + MAKE_DT_INTERVAL(0, 0, 0, n), INTERVAL '1' SECOND)",
     "SEQUENCE(DATE '2024-01-01', DATE '2024-01-01' + n, INTERVAL '1' DAY)", "REPEAT(LPAD(k, 2), n)",
@@ -219,18 +221,49 @@ def _kind(call: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "call", ["REPEAT(k, 1000)", "LPAD(k, 9000000)", "SEQUENCE(1, 9000000)", "SEQUENCE(1, 20000000, 9)"]
-)
+    "call", ["REPEAT(k, 1000)", "LPAD(k, 9000000)", "SEQUENCE(1, 9000000)", "SEQUENCE(1, 20000000, 9)",
+             "FORMAT_NUMBER(1.5, 9)", "FORMAT_NUMBER(1.5, '#,###.##')", "FORMAT_STRING('%9000000s', k)"]
+)  # fmt: skip
 def test_what_fits_is_accepted(call: str) -> None:
     assert rt.check(f"CREATE STREAM a (k STRING); SELECT STREAM {call} AS x FROM a") == []
 
 
 @pytest.mark.parametrize(
-    "call", ["REPEAT(k, 20000000)", "SPACE(20000000)", "SEQUENCE(1, 20000000)", "SEQUENCE(0, -90000000, -2)"]
-)
+    "call", ["REPEAT(k, 20000000)", "SPACE(20000000)", "SEQUENCE(1, 20000000)", "SEQUENCE(0, -90000000, -2)",
+             "FORMAT_NUMBER(1.5, 20000000)", "FORMAT_STRING('%-20000000s', k)", "PRINTF('%.20000000f', 1.5D)"]
+)  # fmt: skip
 def test_a_literal_that_is_too_large_for_each_row_is_refused_by_check(call: str) -> None:
     problems = rt.check(f"CREATE STREAM a (k STRING); SELECT STREAM {call} AS x FROM a")
     assert [problem.code for problem in problems] == ["R107"]
+
+
+def test_no_place_is_the_least_int(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java has no amount of the least INT; here -2 is the least."""
+    monkeypatch.setattr(sizes, "_LEAST", -2)
+    rows: list[dict[str, Any]] = []
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(
+        "CREATE STREAM a (n INT, t STRING); INSERT INTO a (n, t) VALUES (1, 'a,b'), (-2, 'c,d'), (-1, 'e,f'); "
+        "CREATE STREAM o (x STRING); CREATE STREAM r (x STRING, y STRING, z STRING);"
+        "CREATE PUMP p AS INSERT INTO o SELECT STREAM ELEMENT_AT(SPLIT(t, ','), n) AS x FROM a;"
+        "CREATE PUMP q AS INSERT INTO r SELECT STREAM TRY_ELEMENT_AT(SPLIT(t, ','), n) AS x, SPLIT_PART(t, ',', n) "
+        "AS y, ELEMENT_AT(MAP(n, t), n) AS z FROM a"
+    )
+    pipeline.sink("o", lambda _batch: None)
+    pipeline.sink("r", lambda batch: rows.extend(batch.table().to_pylist()))
+    ledger = pipeline.run_available(tmp_path / "check").ledger
+    assert ledger["p"] == {"in": 1, "accepted": 0, "MALFORMED": 1}
+    assert [(row["x"], row["y"], row["z"]) for row in rows] == [
+        ("a", "a", "a,b"),
+        (None, "d", "c,d"),
+        ("f", "f", "e,f"),
+    ]
+
+
+def test_a_format_is_tested_where_it_is_computed() -> None:
+    text = to_spark(parse_expression("PRINTF(t, n)"))
+    assert "RLIKE" in text
+    assert sizes.TOO_LARGE in text
+    assert to_spark(parse_expression("PRINTF('%5d', n)")) == "PRINTF('%5d', n)"
 
 
 @pytest.mark.parametrize("name", ["NegativeArraySize", "StringIndexOutOfBounds", "ArrayIndexOutOfBounds", "Arithmetic"])

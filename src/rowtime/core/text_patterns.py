@@ -12,7 +12,7 @@ from typing import Final
 from rowtime.core.time_patterns import PatternFault
 
 _FORMAT: Final = re.compile(
-    r"%(?P<index>\d+\$|<)?(?P<flags>[-#+ 0,(]*)(?P<width>\d+)?(?:\.\d+)?(?P<kind>[tT]?[a-zA-Z%]|)"
+    r"%(?P<index>\d+\$|<)?(?P<flags>[-#+ 0,(]*)(?P<width>\d+)?(?:\.(?P<precision>\d+))?(?P<kind>[tT]?[a-zA-Z%]|)"
 )
 _WIDTH: Final = 7  # digits (`sql.sizes`)
 _KINDS: Final = frozenset("bBhHsScCdoxXeEfgGaA%n")
@@ -88,7 +88,7 @@ def check_format(pattern: str, values: int) -> None:
             raise PatternFault(
                 f"{pattern[at : at + 2]} is no conversion", "Write %s, %d or %f; %% for the sign itself."
             )
-        if len(match["width"] or "") > _WIDTH:
+        if max(len(match[part] or "") for part in ("width", "precision")) > _WIDTH:
             raise PatternFault(f"{match[0]} is too wide", "Give it a smaller number.")
         if kind not in ("%", "n"):
             index = match["index"]

@@ -18,8 +18,24 @@ MOST = 10_000_000
 """The number of characters or elements."""
 TOO_LARGE: Final = "a text or an array has too many characters or elements"
 """Why such a call fails."""
-_COUNTED: Final = {"SPACE": 0, "REPEAT": 1, "LPAD": 1, "RPAD": 1, "ARRAY_REPEAT": 1, "ARRAY_INSERT": 1}
+_COUNTED: Final = {
+    "SPACE": 0,
+    "REPEAT": 1,
+    "LPAD": 1,
+    "RPAD": 1,
+    "ARRAY_REPEAT": 1,
+    "ARRAY_INSERT": 1,
+    "FORMAT_NUMBER": 1,
+}
 """Functions, and which of their arguments is a number of characters or elements."""
+_FORMATTED: Final = ("FORMAT_STRING", "PRINTF")
+_WIDE: Final = "%[^%a-zA-Z]*[1-9][0-9]{7}"
+"""A number of characters in a format; `check` refuses it in a literal one (`core.text_patterns`)."""
+_PLACED: Final = {"ELEMENT_AT": 1, "TRY_ELEMENT_AT": 1, "SPLIT_PART": 2}
+"""Functions, and which of their arguments is the place of an element."""
+_LEAST: Final = -(2**31)
+BEYOND: Final = "there is no element at this place"
+"""Why such a call fails."""
 
 
 def too_large(root: exp.Expr) -> Iterator[exp.Anonymous]:
@@ -32,9 +48,20 @@ def too_large(root: exp.Expr) -> Iterator[exp.Anonymous]:
 
 
 def limited(call: exp.Anonymous, texts: list[str]) -> list[str]:
-    """Return the arguments of a call as Spark SQL, ``texts``, with a test of its size if it needs one."""
+    """Return the arguments of a call as Spark SQL, ``texts``, with a test of its size or place if it needs one."""
     name, place = call.name.upper(), _COUNTED.get(call.name.upper(), len(texts))
-    if place < len(texts):
+    if name in _PLACED:
+        return _placed(call, texts)
+    if name == "FORMAT_NUMBER" and len(texts) > 1:  # the second argument may be a pattern
+        text, count = isinstance(call.expressions[1].unnest(), exp.Literal), _whole(call.expressions[1])
+        if TOO_LARGE not in texts[1] and (not text if count is None else abs(count) > MOST):
+            number = f"typeof({texts[1]}) <> 'string' AND try_cast(CAST({texts[1]} AS STRING) AS DECIMAL(20, 0))"
+            texts[1] = _tested(number, texts[1])
+    elif name in _FORMATTED and texts:
+        if TOO_LARGE not in texts[0] and not isinstance(call.expressions[0].unnest(), exp.Literal):
+            wide = f"CASE WHEN {texts[0]} RLIKE '{_WIDE}' THEN raise_error('{TOO_LARGE}')"
+            texts[0] = f"{wide} ELSE {texts[0]} END"
+    elif place < len(texts):
         count, length = _whole(call.expressions[place]), f"CAST(octet_length({texts[0]}) AS BIGINT)"
         if name == "REPEAT":
             first = call.expressions[0]
@@ -46,6 +73,28 @@ def limited(call: exp.Anonymous, texts: list[str]) -> list[str]:
         count = _steps(call)
         if count is None or count > MOST:
             texts[1] = _tested(_length(call, texts), texts[1])
+    return texts
+
+
+def _placed(call: exp.Anonymous, texts: list[str]) -> list[str]:
+    """Return the arguments of a call that reads an element at a place: never the least INT.
+
+    Spark takes its amount, which is none. Without it, the place is beyond any array, as it is for Spark.
+    """
+    place = _PLACED[call.name.upper()]
+    literal = call.expressions[place] if place < len(texts) else None
+    known = None if literal is None else _whole(literal)
+    if literal is None or BEYOND in texts[place] or (known is not None and known != _LEAST):
+        return texts
+    if isinstance(literal.unnest(), exp.Literal) and known is None:  # a key of a map
+        return texts
+    value = texts[place]
+    if call.name.upper() == "SPLIT_PART":
+        texts[place] = f"greatest({value}, {_LEAST + 1})"
+        return texts
+    instead = "NULL" if call.name.upper() == "TRY_ELEMENT_AT" else f"raise_error('{BEYOND}')"
+    least = f"typeof({texts[0]}) LIKE 'array<%' AND try_cast(CAST({value} AS STRING) AS BIGINT) = {_LEAST}"
+    texts[place] = f"CASE WHEN {least} THEN {instead} ELSE {value} END"
     return texts
 
 
