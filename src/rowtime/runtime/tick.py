@@ -37,7 +37,7 @@ from rowtime.operators.streams.table import Table
 from rowtime.operators.streams.table_versions import TableVersions, kept_versions
 from rowtime.runtime import local_rows
 from rowtime.runtime.apart import above, apart
-from rowtime.runtime.begun import OUTCOME, Begun, Outcome, carried
+from rowtime.runtime.begun import OUTCOME, Begun, Outcome, carried, continued
 from rowtime.runtime.clock_pass import clock_pass
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.given_rows import GivenRows
@@ -311,7 +311,7 @@ class RunningTick:
         """Return the tick for another process; ``None`` if its steps need rows of this one. ``entry``: the last."""
         if not self.local or self.skipped or self.trying:
             return None
-        return Begun(self.number, self.folder, self.now, carried(entry, self._stored), self.narrowed, self.given.few)
+        return Begun.of(self, carried(entry, self._stored, self.controls))
 
     def outcome(self) -> Outcome:
         """Return the outcome of the steps: scalars, segments, counts and names of files, and no rows."""
@@ -319,7 +319,7 @@ class RunningTick:
 
     def take(self, outcome: Outcome) -> None:
         """Take over the outcome of steps in another process."""
-        vars(self).update(outcome[0])
+        vars(self).update(continued(vars(self), outcome[0]))
         self.meter.take(outcome[1])
 
     def _new(self, segments: Iterable[Segment]) -> None:

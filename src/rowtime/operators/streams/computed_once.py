@@ -5,14 +5,14 @@ The rows are kept like those of a table, so every later tick and start reads the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from rowtime.core.columns import ROW_NUMBER
 from rowtime.core.errors import refuse
 from rowtime.operators.contract import DataFrame, Delta, Link, Operator, Tick, quoted
 from rowtime.operators.contract.state import Kept, Segment, StateNote
-from rowtime.operators.streams.table import PINNED, Pinned
+from rowtime.operators.streams.table import PINNED, Pinned, Table
 
 _OF_A_VALUE = "SQLSTATE: 22"  # Spark's error for values with which an expression cannot be computed
 
@@ -33,6 +33,12 @@ class ComputedOnce(Operator):
         """Return all rows of the tables: no trace lists them."""
         return Link()
 
+    def is_due(self, tick: Tick) -> bool:
+        """Return True if the tick computes the rows."""
+        control = tick.control(self)
+        assert isinstance(control, Pinned)
+        return not control.pinned
+
     def on_versions(self, below: Sequence[Operator]) -> Operator:  # noqa: ARG002 - the tables
         """Return the same operator: it does not change."""
         return self
@@ -40,6 +46,23 @@ class ComputedOnce(Operator):
     @property
     def _state(self) -> Kept:
         return Kept(ROW_NUMBER, (*self.emits().names, ROW_NUMBER), PINNED, waits=False)
+
+
+def loaded(tick: Tick, operators: Iterable[Operator]) -> bool:
+    """Copy the tables that a tick reads, and compute what is computed once from them; return whether there are any.
+
+    This is Spark's, before the other steps of the tick, which read the copies (semantics 5).
+    """
+    static = [node for node in operators if isinstance(node, Table | ComputedOnce)]
+    if not any(node.is_due(tick) for node in static):
+        return False
+    deltas: dict[str, Delta] = {}
+    for node in static:
+        if isinstance(node, Table):
+            node.load(tick)
+        if all(below.name in deltas for below in node.inputs):
+            deltas[node.name] = node.step(tick, [deltas[below.name] for below in node.inputs])
+    return True
 
 
 def rows_given(tick: Tick, node: Operator, table: Delta) -> DataFrame:

@@ -58,8 +58,8 @@ class SparkQuery(ComputedOnce):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Return all rows, in every tick; they are computed in the first."""
-        control, segments = tick.control(self), tick.segments(self, PINNED)
-        if not control.pinned:
+        segments = tick.segments(self, PINNED)
+        if self.is_due(tick):
             tick.describe(self, "compute a query of tables")
             given = [rows_given(tick, table, delta) for table, delta in zip(self.inputs, deltas, strict=True)]
             rows = self._computed(given).coalesce(1)

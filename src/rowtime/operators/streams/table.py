@@ -78,14 +78,18 @@ class Table(Operator):
         control = tick.control(self)
         return isinstance(control, Pinned) and not control.pinned
 
-    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
-        """Return all rows of the table, in every tick; copied in the first."""
-        segments = tick.segments(self, PINNED)
+    def load(self, tick: Tick) -> None:
+        """Copy the table if the tick reads it."""
         if self.is_due(tick):
             tick.describe(self, "copy the table")
             rows = few(tick.lookup(self).selectExpr("*", f"monotonically_increasing_id() AS {ROW_NUMBER}"), FEW_ROWS)
-            segments.add(self._state.write(tick, self, rows, None))
+            tick.segments(self, PINNED).add(self._state.write(tick, self, rows, None))
             tick.remember(self, pinned=True)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
+        """Return all rows of the table, in every tick; copied in the first."""
+        self.load(tick)
+        segments = tick.segments(self, PINNED)
         live = segments.overlapping(BEGINNING, END)
         return Delta(segments.read(live) if live else None, {"": END}, segments.rows)
 

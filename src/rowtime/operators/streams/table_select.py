@@ -64,8 +64,8 @@ class TableSelect(ComputedOnce, Unary):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Return all rows, in every tick; computed in the first."""
-        control, segments = tick.control(self), tick.segments(self, PINNED)
-        if not control.pinned:
+        segments = tick.segments(self, PINNED)
+        if self.is_due(tick):
             tick.describe(self, "compute what a sub-query asks of the table")
             rows = self._computed(rows_given(tick, self.input, deltas[0]))
             rows = rows.selectExpr("*", f"monotonically_increasing_id() AS {ROW_NUMBER}")

@@ -9,7 +9,7 @@ these.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from rowtime.core.clock import least
@@ -79,16 +79,21 @@ class TableVersions(Table):
         later = not control.since or _since(control) > control.since[-1]
         return later and control.bound < END and (control.read is None or tick.now - control.read >= self.refresh)
 
-    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Return the versions that rows of this tick and of later ones may join; a new one if it is time to read it."""
-        control, segments = tick.control(self), tick.segments(self, VERSIONS)
+    def load(self, tick: Tick) -> None:
+        """Keep the present version if the tick reads the table."""
+        control = tick.control(self)
         assert isinstance(control, Versioned)
         if self.is_due(tick):
-            now, since = tick.now, _since(control)
-            rows = tick.reread(self, first=control.read is None)
-            versions = [*control.since]
-            versions = versions if rows is None else self._read(tick, segments, rows, versions, since)
-            control = replace(control, since=versions, read=now)
+            rows, versions = tick.reread(self, first=control.read is None), [*control.since]
+            if rows is not None:
+                versions = self._read(tick, tick.segments(self, VERSIONS), rows, versions, _since(control))
+            tick.remember(self, since=versions, read=tick.now)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Return the versions that rows of this tick and of later ones may join; a new one if it is time to read it."""
+        self.load(tick)
+        control, segments = tick.control(self), tick.segments(self, VERSIONS)
+        assert isinstance(control, Versioned)
         behind = sum(after <= control.bound for after in control.since[1:])
         live, bound = control.since[behind:], least(deltas[0].clocks.values())
         tick.remember(self, since=tuple(live), read=control.read, bound=max(bound, control.bound))

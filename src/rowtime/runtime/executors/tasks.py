@@ -16,7 +16,7 @@ from rowtime.core.threads import processors
 from rowtime.frames.answers import Answers, Part
 from rowtime.frames.queries import SETTINGS, Uncomputed
 from rowtime.operators.contract import Delta
-from rowtime.operators.streams.table import tables_of
+from rowtime.operators.streams.computed_once import loaded
 from rowtime.runtime.close_look import fails_for_a_value
 from rowtime.runtime.executors.catalyst_steps import MOST_ROUNDS, Questions
 from rowtime.runtime.executors.scans import (
@@ -138,8 +138,11 @@ class Tasks:
         ``ValueFails`` if that has failed for a value.
         """
         tick = None if self.needs or running.number == self._left else running.begun(entry)
-        if tick is None or any(table.is_due(running) for table in tables_of(steps.operators)):
+        if tick is None:
             return None
+        if loaded(running, steps.operators):
+            tick = running.begun({**entry, **running.entry()})
+            assert tick is not None
         try:
             scans = scans_of(running.spark, taken)
         except NeedsSparkError as needs:
