@@ -62,6 +62,8 @@ MADE: dict[str, Callable[[Any], Any]] = {
         "lead(n, 1, 0L) OVER (PARTITION BY k ORDER BY n) AS l0", "lag(n, 3, -1) OVER (ORDER BY k, n) AS g1",
         "max(n) OVER (PARTITION BY k ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS m",
         "count(n) OVER (PARTITION BY k) AS c", "sum(n) OVER (ORDER BY n ROWS UNBOUNDED PRECEDING) AS s",
+        "max_by(v, IF(n <> 2, struct(n, k), NULL)) OVER (PARTITION BY k ORDER BY n ROWS UNBOUNDED PRECEDING) AS a",
+        "min_by(CASE WHEN n > 1 THEN k END, n) OVER (ORDER BY n ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS b",
     ),
     "structs": lambda rows: rows.selectExpr("struct(n AS a, k, t) AS s").selectExpr("s", "s.a AS x", "s.t AS y"),
     "an inner join": lambda rows: joined(rows, _others(rows), "k = k2 AND n2 >= n - 5 AND n2 <= n + 5", "inner"),

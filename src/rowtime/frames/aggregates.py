@@ -42,12 +42,15 @@ def _windowed(node: exp.Expr, scope: Scope) -> Value:
         only(call, READS[type(call)])
         name = "row_number" if isinstance(call, exp.RowNumber) else "dense_rank"
         return Value(f"CAST({name}() OVER ({' '.join(inside)}) AS INTEGER)", "int")
-    if not isinstance(call, exp.Max | exp.Min | exp.Sum | exp.Count):
+    if not isinstance(call, exp.Max | exp.Min | exp.ArgMax | exp.ArgMin | exp.Sum | exp.Count):
         raise Untranslated(node.sql())
     if ordered:
         inside.append(_frame(spec))
-    computed = scope.value(call)
     over = f"OVER ({' '.join(inside)})"
+    if isinstance(call, exp.ArgMax | exp.ArgMin):
+        only(call, READS.get(type(call), USUAL))
+        return _of_extreme("arg_max" if isinstance(call, exp.ArgMax) else "arg_min", call, scope, f" {over}")
+    computed = scope.value(call)
     inner, _, kind = computed.sql.rpartition(" AS ") if computed.sql.startswith(_CAST) else (computed.sql, "", "")
     return Value(f"{inner} {over} AS {kind}" if kind else f"{inner} {over}", computed.type)
 
@@ -132,19 +135,23 @@ def _ordered(of: Value) -> str:
 
 
 def _extreme_by(name: str) -> Rule:
-    def rule(node: exp.Expr, scope: Scope) -> Value:
-        of = scope.value(node.this)
-        text_order = parse_one(TEXT_ORDER.format(node.this.sql("spark")), read="spark")
-        if of.type in ("float", "double") and node.expression == text_order:
-            return Value(_of_signs(name, of), of.type)
-        by = scope.value(node.expression)
-        floats = _FLOATS.search(of.type) is not None  # of which DuckDB would compare and return one zero only
-        kept = f"CAST({of.sql} AS {sql_type(of.type, bits=True)})" if floats else of.sql
-        # DuckDB skips rows whose value is NULL; a struct keeps them.
-        sql = f"struct_extract({name}(struct_pack(v := {kept}), {_ordered(by)}), 'v')"
-        return Value(f"CAST({sql} AS {sql_type(of.type)})" if floats else sql, of.type)
+    return lambda node, scope: _of_extreme(name, node, scope)
 
-    return rule
+
+def _of_extreme(name: str, node: exp.Expr, scope: Scope, over: str = "") -> Value:
+    """Return the value of the row with the least or greatest key; ``over``: among the rows of a window."""
+    of = scope.value(node.this)
+    text_order = parse_one(TEXT_ORDER.format(node.this.sql("spark")), read="spark")
+    if of.type in ("float", "double") and node.expression == text_order:
+        if over:
+            raise Untranslated(node.sql())
+        return Value(_of_signs(name, of), of.type)
+    by = scope.value(node.expression)
+    floats = _FLOATS.search(of.type) is not None  # of which DuckDB would compare and return one zero only
+    kept = f"CAST({of.sql} AS {sql_type(of.type, bits=True)})" if floats else of.sql
+    # DuckDB skips rows whose value is NULL; a struct keeps them.
+    sql = f"struct_extract({name}(struct_pack(v := {kept}), {_ordered(by)}){over}, 'v')"
+    return Value(f"CAST({sql} AS {sql_type(of.type)})" if floats else sql, of.type)
 
 
 def _sum(node: exp.Expr, scope: Scope) -> Value:

@@ -1,4 +1,4 @@
-"""The value of a query over constants, computed without Spark."""
+"""The value of a query over constants, computed without Spark, or in a task by asking it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pyarrow as pa
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
+from rowtime.frames.answers import ANSWERS
 from rowtime.frames.local import LocalFrame
 from rowtime.frames.queries import Uncomputed
 from rowtime.frames.words import Untranslated
@@ -16,27 +17,30 @@ from rowtime.sql.generate import to_spark
 _NO_SESSION: Any = None
 
 
-def value_of(query: str) -> int | None:
-    """Return the value of ``SELECT expression FROM (SELECT …)``; ``None`` if Spark has to compute it."""
-    row = row_of(query)
+def value_of(query: str, session: Any = _NO_SESSION) -> int | None:
+    """Return the value of ``SELECT expression FROM (SELECT …)``; ``None`` if Spark has to compute it.
+
+    ``session``: that of the tick. A process without one asks Spark (`frames.answers`); a real one folds constants.
+    """
+    row = row_of(query, _NO_SESSION if ANSWERS.get() is None else session)
     value = None if row is None else row.column(0)[0].as_py()
     return value if isinstance(value, int) else None
 
 
-def row_of(query: str) -> pa.Table | None:
+def row_of(query: str, session: Any = _NO_SESSION) -> pa.Table | None:
     """Return the row of such a query."""
     try:
-        return _rows(parse_one(query, dialect="spark")).toArrow()
+        return _rows(parse_one(query, dialect="spark"), session).toArrow()
     except (Untranslated, Uncomputed, SqlglotError, AttributeError):  # there is no session to ask
         return None
 
 
-def _rows(query: exp.Expr) -> LocalFrame:
+def _rows(query: exp.Expr, session: Any) -> LocalFrame:
     """Return the row of a query, whose innermost FROM is missing."""
     source = query.args.get("from_") or query.args.get("from")
-    inner = LocalFrame(_NO_SESSION, [("__present", "int")], pa.table({"c0": pa.array([1], pa.int32())}))
+    inner = LocalFrame(session, [("__present", "int")], pa.table({"c0": pa.array([1], pa.int32())}))
     if source is not None:
-        inner = _rows(source.this.this)
+        inner = _rows(source.this.this, session)
     named = (
         one if one.alias or isinstance(one, exp.Column) else exp.alias_(one, "__value") for one in query.expressions
     )

@@ -142,7 +142,7 @@ class RunningTick:
 
     def scalar(self, query: str) -> int:
         """Return the value of a query over constants; if Spark has to, it folds it, without a job."""
-        return value_of(query) or int(self.spark.sql(query).collect()[0][0])
+        return value_of(query, self.spark) or int(self.spark.sql(query).collect()[0][0])
 
     def types(self, node: Operator) -> Sequence[str]:
         """Return the types of an operator's columns, computed ones too."""

@@ -13,7 +13,7 @@ from functools import reduce
 
 from rowtime.core.columns import FIRE, FIRE_CHANGE, FIRE_INDEX, LAST_FIRE, NEXT_FIRE, PANE
 from rowtime.frames.local import is_local, joined
-from rowtime.operators.contract import DataFrame, quoted
+from rowtime.operators.contract import DataFrame
 from rowtime.operators.rows.collations import collated_of, grouped, least
 from rowtime.operators.rows.partials import Accumulators
 
@@ -81,8 +81,8 @@ class Fires:
         """Return every fire of each group, its number, the next one, and the partial results up to it."""
         if self.early:
             complete = rows.where(f"{FIRE} < {PANE} AND {PANE} <= {after}L")
-            nothing = [f"NULL AS {quoted(name)}" for name in self.accumulators.columns]
-            rows = rows.unionByName(complete.selectExpr(*self.keys, PANE, f"{PANE} AS {FIRE}", *nothing))
+            ends = complete.selectExpr(*self.keys, PANE, f"{PANE} AS {FIRE}")
+            rows = rows.unionByName(ends, allowMissingColumns=True)
         fires = grouped(rows, self._by, self._merges())
         group = f"PARTITION BY {', '.join([*self.keys, PANE])} ORDER BY {FIRE}"
         number = f"CAST(row_number() OVER ({group}) - 1 AS BIGINT) AS {FIRE_INDEX}"
