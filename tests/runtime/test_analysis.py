@@ -210,3 +210,21 @@ def test_the_logger_of_refusals_accepts_the_arguments_of_pyspark_before_any_thre
         "logging.getLogger('SQLQueryContextLogger').exception('refused', errorClass='DIVIDE_BY_ZERO')"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT STREAM c || s AS x FROM b",
+        "SELECT STREAM c || s AS x, COUNT(*) AS n FROM b GROUP BY FLOOR(b.ROWTIME TO MINUTE), c || s",
+        "SELECT STREAM MAX(c || s) AS x FROM b GROUP BY FLOOR(b.ROWTIME TO MINUTE)",
+        "CREATE VIEW w AS SELECT STREAM c || s AS x FROM b; SELECT STREAM UPPER(x) AS x FROM w WHERE UPPER(x) <> ''",
+    ],
+)
+def test_a_text_of_two_collations_needs_one(spark: SparkSession, tmp_path: Path, query: str) -> None:
+    stream = "CREATE STREAM b (c STRING COLLATE UNICODE_CI, s STRING)"
+    problem = found(spark, tmp_path, stream, query)[0]
+    assert (problem.code, marked(problem)) == ("R107", "c || s")
+    assert "COLLATE" in (problem.hint or "")
+    assert found(spark, tmp_path, stream, query.replace("c || s", "(c || s) COLLATE UNICODE_CI")) == []
+    assert found(spark, tmp_path, stream, query.replace("c || s", "LENGTH(c || s)")) == []

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors import AnalysisException, ParseException, PySparkException, PySparkValueError
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
@@ -41,6 +41,8 @@ from rowtime.sql.places import place_of
 Wrong = AnalysisException | ParseException
 _UNKNOWN = ("UNRESOLVED_COLUMN", "MISSING_ATTRIBUTES")
 """Hidden columns that the frame does not have: the binder has checked those of the user."""
+_NO_COLLATION = "it is not known by which collation this text compares"
+_COLLATE = "Write COLLATE behind it or a part of it, as in (a || b) COLLATE UNICODE_CI."
 _MONTHS = re.compile(r"\binterval(?: year| month|[,>])")
 _SOME_DAY = 1_700_000_000_000_000  # µs; any value will do: clock functions only need a type
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
@@ -57,7 +59,7 @@ def analysed(spark: SparkSession, program: Program) -> list[Problem]:
     with quietly():
         analyst = _Analyst(spark, fixed(program, _SOME_DAY))
         problems = [problem for node in analyst.program.operators for problem in analyst.of_types(node)]
-        problems = problems or [problem for node in analyst.program.operators for problem in analyst.problems(node)]
+        problems = problems or [*analyst.all_problems()]
     unique = {(p.code, p.message, p.place): p for p in problems}
     return sorted(unique.values(), key=lambda p: (p.place.line, p.place.column) if p.place else (0, 0))
 
@@ -146,6 +148,10 @@ class _Frame:
             return (None if (wrong.getCondition() or "").startswith(_UNKNOWN) else wrong), True
         except Py4JJavaError as wrong:  # Spark's parser throws what PySpark does not know
             return AnalysisException(str(wrong.java_exception.getMessage())), True
+        try:
+            plan.schema().json()
+        except (PySparkException, Py4JJavaError):  # texts of different collations give one without any
+            return AnalysisException(_NO_COLLATION), True
         return None, bool(plan.deterministic())
 
     def _typed(self, trees: Sequence[exp.Expr]) -> DataFrame:
@@ -173,6 +179,18 @@ class _Analyst:
                     message = wrong.java_exception.getMessage() if isinstance(wrong, Py4JJavaError) else words_of(wrong)
                     what = f"Spark refuses {node.name}.{column.name} {column.type}: {message.split(' SQLSTATE', 1)[0]}"
                     yield Problem("R107", what)
+
+    def all_problems(self) -> Iterator[Problem]:
+        """Yield Spark's refusals in all operators; those above a refused type, which has no name, have none."""
+        nameless, problems = list[PySparkValueError](), list[Problem]()
+        for node in self.program.operators:
+            try:
+                problems += self.problems(node)
+            except PySparkValueError as unknown:
+                nameless.append(unknown)
+        if nameless and not problems:
+            raise nameless[0]
+        yield from problems
 
     def problems(self, node: Operator) -> Iterator[Problem]:
         """Yield Spark's refusals in one operator."""
@@ -244,6 +262,9 @@ class _Analyst:
         if wrong is not None:
             part, reason = _smallest(tree, frame, wrong)
             place = place_of(self.program.text, part)
+            if _NO_COLLATION in str(reason):
+                yield Problem("R107", _NO_COLLATION, place, _COLLATE)
+                return
             written = place.text[place.column - 1 : place.column - 1 + place.length]
             what = re.sub(r'(?<=Cannot resolve )"[^"]*"', lambda _: f'"{written}"', words_of(reason))
             yield Problem("R107", f"Spark refuses this expression: {what}", place)
@@ -257,7 +278,10 @@ class _Analyst:
         tables = [self._types.rows(source) for source in node.inputs]
         with suppress(AnalysisException, ParseException):  # errors in between are found by themselves
             tables += self._types.between(node)
-        frames = [({name.lower() for name in table.columns}, _Frame(table, [])) for table in tables]
+        frames: list[tuple[set[str], _Frame]] = []
+        for table in tables:
+            with suppress(PySparkValueError):  # a refused type
+                frames.append(({name.lower() for name in table.columns}, _Frame(table, [])))
         left = list(trees)
         while left:
             tree = left.pop(0)
