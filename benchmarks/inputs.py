@@ -1,11 +1,12 @@
 """The same rows as other programs write them: Kafka, JSON lines, CSV with quotes, Parquet without time zones.
 
-    python -m benchmarks.inputs [--rows 1000000] [--tries 3] [--only json] [--key "INITCAP(k)"]
+    python -m benchmarks.inputs [--rows 1000000] [--tries 3] [--only json] [--key "INITCAP(k)"] [--value "SUM(v)"]
 
 sorts each by its event time with 60 s for disorder, and counts and sums by minute and key into Parquet: rowtime on the
 driver, rowtime in tasks of Spark, and Spark's own engine, in turns in one process with two shuffle partitions. It
 prints the median seconds, the jobs of a tick, and the speed against Spark's engine. The groups have to be equal; Spark
-does not show the last minutes, because its input has no end. ``--key``: group by an expression over k and note.
+does not show the last minutes, because its input has no end. ``--key``: group by an expression over k and note;
+``--value``: an aggregate of v, as a DOUBLE if it is not a sum.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -38,11 +40,26 @@ TICKS: Final = 2
 CSV: Final = {"header": "true", "escape": '"'}  # as Spark needs it to read quotes that are doubled inside of fields
 SCHEMA: Final = "k STRING, v INT, note STRING, ev TIMESTAMP"
 QUERY: Final = """
-CREATE STREAM o (m TIMESTAMP, k STRING, c BIGINT, s BIGINT) USING parquet OPTIONS (path '{out}', ordered 'false');
-CREATE PUMP p AS INSERT INTO o SELECT STREAM FLOOR(t.ROWTIME TO MINUTE) AS m, k, COUNT(*) AS c, SUM(v) AS s
+CREATE STREAM o (m TIMESTAMP, k STRING, c BIGINT, s {kind}) USING parquet OPTIONS (path '{out}', ordered 'false');
+CREATE PUMP p AS INSERT INTO o SELECT STREAM FLOOR(t.ROWTIME TO MINUTE) AS m, k, COUNT(*) AS c, {value} AS s
 FROM (SELECT STREAM ev AS ROWTIME, {key} AS k, v FROM a ORDER BY ev WITHIN INTERVAL '60' SECOND) AS t
 GROUP BY FLOOR(t.ROWTIME TO MINUTE), k;
 """
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The key and the aggregate of a query."""
+
+    key: str
+    value: str
+
+    def query(self, out: Path) -> str:
+        """Return the query for a folder of output."""
+        kind = "BIGINT" if self.value == "SUM(v)" else "DOUBLE"
+        return QUERY.format(out=out, key=self.key, value=self.value, kind=kind)
+
+
 Run = tuple[float, float, set[tuple[Any, ...]]]
 """Seconds, the jobs of a tick, and the groups."""
 
@@ -107,11 +124,11 @@ def send(broker: Broker, rows: int) -> None:
 
 
 def ours(  # noqa: PLR0913 - a source, and how it is read
-    spark: SparkSession, source: str, place: Path, small_ticks: str, limits: rt.Limits, *, key: str, end: bool
+    spark: SparkSession, source: str, place: Path, small_ticks: str, limits: rt.Limits, *, of: Asked, end: bool
 ) -> Run:
     """Run rowtime to the end of its present input."""
     pipeline = rt.Pipeline(spark, home=place / "home", small_ticks=small_ticks)
-    pipeline.sql(f"CREATE STREAM a ({SCHEMA}) {source};" + QUERY.format(out=place / "out", key=key))
+    pipeline.sql(f"CREATE STREAM a ({SCHEMA}) {source};" + of.query(place / "out"))
     jobs: list[int] = []
     began = time.perf_counter()
     engine = pipeline._engine(place / "check", limits, ends=end)  # noqa: SLF001 - a benchmark counts its jobs
@@ -125,13 +142,15 @@ def ours(  # noqa: PLR0913 - a source, and how it is read
     return time.perf_counter() - began, median(jobs), groups(place / "out", "m")
 
 
-def native(spark: SparkSession, source: Callable[[SparkSession], DataFrame], place: Path, key: str) -> Run:
+def native(spark: SparkSession, source: Callable[[SparkSession], DataFrame], place: Path, of: Asked) -> Run:
     """Run Spark's engine to the end of the present input."""
     began = time.perf_counter()
     window = F.window("ev", "1 minute")
     timed = source(spark).withWatermark("ev", f"{TOLERANCE} seconds")
-    grouped = timed.groupBy(window, F.expr(key).alias("k"))
-    totals = grouped.agg(F.count("*").alias("c"), F.sum("v").alias("s")).selectExpr("window.start AS m", "k", "c", "s")
+    grouped = timed.groupBy(window, F.expr(of.key).alias("k"))
+    totals = grouped.agg(F.count("*").alias("c"), F.expr(of.value).alias("s")).selectExpr(
+        "window.start AS m", "k", "c", "s"
+    )
     options = {"path": str(place / "out"), "checkpointLocation": str(place / "check")}
     query = totals.writeStream.format("parquet").options(**options).trigger(availableNow=True).start()
     query.awaitTermination()
@@ -142,7 +161,8 @@ def groups(folder: Path, time_column: str) -> set[tuple[Any, ...]]:
     files = [str(path) for path in folder.glob("*.parquet")]
     table = ds.dataset(files).to_table()
     at = table[time_column].cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()
-    return {*zip(at, *(table[name].to_pylist() for name in "kcs"), strict=True)}
+    values = [float(f"{value:.9g}") if isinstance(value, float) else value for value in table["s"].to_pylist()]
+    return {*zip(at, *(table[name].to_pylist() for name in "kc"), values, strict=True)}
 
 
 def measure(spark: SparkSession, name: str, forms: Mapping[str, Callable[[Path], Run]], tries: int) -> None:
@@ -174,6 +194,7 @@ def main() -> None:
     parser.add_argument("--tries", type=int, default=3)
     parser.add_argument("--only", choices=["kafka", *WRITERS])
     parser.add_argument("--key", default="k")
+    parser.add_argument("--value", default="SUM(v)")
     asked_for = parser.parse_args()
     kinds = [asked_for.only] if asked_for.only else ["kafka", *WRITERS]
     jars = ",".join(find_connector().jars or [])
@@ -195,16 +216,16 @@ def measure_files(spark: SparkSession, folder: Path, kind: str, asked_for: argpa
     given = CSV if kind == "csv" else {}
     options = ", ".join(f"{name} '{value}'" for name, value in {"path": folder, **given}.items())
     source = f"USING {kind} OPTIONS ({options})"
-    limits = rt.Limits(files=FILES // TICKS)
+    limits, of = rt.Limits(files=FILES // TICKS), Asked(asked_for.key, asked_for.value)
 
     def theirs(session: SparkSession) -> DataFrame:
         reader = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", FILES // TICKS)
         return reader.options(**given).format(kind).load(str(folder))
 
     forms: dict[str, Callable[[Path], Run]] = {
-        "driver": lambda place: ours(spark, source, place, "driver", limits, key=asked_for.key, end=True),
-        "tasks": lambda place: ours(spark, source, place, "spark", limits, key=asked_for.key, end=True),
-        "native": lambda place: native(spark, theirs, place, asked_for.key),
+        "driver": lambda place: ours(spark, source, place, "driver", limits, of=of, end=True),
+        "tasks": lambda place: ours(spark, source, place, "spark", limits, of=of, end=True),
+        "native": lambda place: native(spark, theirs, place, of),
     }
     measure(spark, kind, forms, asked_for.tries)
 
@@ -214,7 +235,7 @@ def measure_kafka(spark: SparkSession, _folder: Path, kind: str, asked_for: argp
         send(broker, asked_for.rows)
         options = f"kafka.bootstrap.servers '{broker.bootstrap}', subscribe 'records'"
         source = f"USING kafka OPTIONS ({options}, format 'json')"
-        limits = rt.Limits(rows=asked_for.rows // TICKS)
+        limits, of = rt.Limits(rows=asked_for.rows // TICKS), Asked(asked_for.key, asked_for.value)
 
         def theirs(session: SparkSession) -> DataFrame:
             reader = session.readStream.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
@@ -223,9 +244,9 @@ def measure_kafka(spark: SparkSession, _folder: Path, kind: str, asked_for: argp
             return rows.select(F.from_json(F.col("value").cast("string"), SCHEMA).alias("r")).select("r.*")
 
         forms: dict[str, Callable[[Path], Run]] = {
-            "driver": lambda place: ours(spark, source, place, "driver", limits, key=asked_for.key, end=False),
-            "tasks": lambda place: ours(spark, source, place, "spark", limits, key=asked_for.key, end=False),
-            "native": lambda place: native(spark, theirs, place, asked_for.key),
+            "driver": lambda place: ours(spark, source, place, "driver", limits, of=of, end=False),
+            "tasks": lambda place: ours(spark, source, place, "spark", limits, of=of, end=False),
+            "native": lambda place: native(spark, theirs, place, of),
         }
         measure(spark, f"{kind}, {PARTITIONS} partitions", forms, asked_for.tries)
 

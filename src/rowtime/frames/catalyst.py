@@ -22,7 +22,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from rowtime.core.columns import ASKED_AT, ASKED_GROUP
+from rowtime.core.columns import ASKED_GROUP
 from rowtime.frames.answers import ANSWERS, Part, Wanted
 from rowtime.frames.attempted import TRIED_VALUE, attempted
 from rowtime.frames.builtin import spark_functions
@@ -278,8 +278,7 @@ def _computed(session: SparkSession, part: Part, rows: pa.Table) -> DataFrame:
     if not part.groups:
         rows = rows.append_column(ASKED_GROUP, pa.array(np.arange(rows.num_rows)))
         return _frame(session, part, rows).select(ASKED_GROUP, _column(session, part).alias("v"))
-    given = _frame(session, part, rows.append_column(ASKED_AT, pa.array(np.arange(rows.num_rows)))).coalesce(1)
-    return given.sortWithinPartitions(ASKED_GROUP, ASKED_AT).groupBy(ASKED_GROUP).agg(F.expr(part.sql).alias("v"))
+    return _frame(session, part, rows).coalesce(1).groupBy(ASKED_GROUP).agg(F.expr(part.sql).alias("v"))
 
 
 def _column(session: SparkSession, part: Part) -> SparkColumn:

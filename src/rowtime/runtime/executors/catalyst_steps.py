@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rowtime.core.columns import ASKED_AT, ASKED_GROUP, ASKED_PASSED
+from rowtime.core.columns import ASKED_GROUP, ASKED_PASSED
 from rowtime.frames.answers import Answers, Call, Part
 from rowtime.frames.attempted import TRIED_VALUE, attempted
 from rowtime.frames.builtin import spark_functions
@@ -37,7 +37,7 @@ MOST_ROUNDS: Final = 4
 """Each round computes the tick again up to its values, so a plan with more of them is left to the driver."""
 _LONGEST: Final = 50  # rehearsals of one plan
 _ROUND, _OPERATOR, _TIMES, _PART = (f"__asked_{name}" for name in ("round", "operator", "times", "part"))
-_OWN: Final = f"{_ROUND} int, {_OPERATOR} string, {_TIMES} int, {_PART} int, {ASKED_GROUP} bigint, {ASKED_AT} bigint"
+_OWN: Final = f"{_ROUND} int, {_OPERATOR} string, {_TIMES} int, {_PART} int, {ASKED_GROUP} bigint"
 _NUMBER: Final = "monotonically_increasing_id()"
 Trial = Callable[[Iterable[pa.RecordBatch], Answers], AllWanted | None]
 """Computes a tick over the rows that Spark reads for it, without results; returns what it wants."""
@@ -130,7 +130,11 @@ class Questions:
 
     @staticmethod
     def _aggregated(rows: DataFrame, mine: str, n: int, part: Part) -> DataFrame:
-        """Return the rows, with one row for each group of those where ``mine`` holds, which has its aggregate."""
+        """Return the rows, with one row for each group of those where ``mine`` holds, which has its aggregate.
+
+        The rows of a group are in their order: they come group by group, and Spark does not change the order of equal
+        rows when it sorts.
+        """
         value, given = _value(n), functions.col(_given(n))
         apart = functions.when(functions.expr(f"NOT coalesce({mine}, false)"), functions.expr(_NUMBER)).alias(
             ASKED_PASSED
@@ -140,7 +144,7 @@ class Questions:
         call = functions.struct(functions.expr(part.sql).alias(TRIED_VALUE))
         first = {name: functions.first(quoted(name)) for name in rows.columns if name not in by}
         first[value] = functions.when(functions.col(ASKED_PASSED).isNull(), call).otherwise(first[value])
-        groups = named.sortWithinPartitions(*by, ASKED_AT).groupBy(*by)
+        groups = named.groupBy(*by)
         return groups.agg(*(of.alias(name) for name, of in first.items())).select(*map(quoted, rows.columns))
 
     def _wanted(
@@ -158,8 +162,7 @@ class Questions:
                 if part not in self.parts:
                     continue
                 n, count = self.parts.index(part), rows.num_rows
-                at = pa.array(range(count), pa.int64())
-                columns = {ASKED_GROUP: rows[ASKED_GROUP] if part.groups else at, ASKED_AT: at}
+                columns = {ASKED_GROUP: rows[ASKED_GROUP] if part.groups else pa.array(range(count), pa.int64())}
                 columns[_given(n)] = _structs(rows, schema.field(_given(n)).type)
                 for name, value in {_ROUND: number, _OPERATOR: operator, _TIMES: times, _PART: n}.items():
                     columns[name] = pa.repeat(pa.scalar(value, schema.field(name).type), count)
