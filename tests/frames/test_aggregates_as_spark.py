@@ -120,7 +120,7 @@ def test_an_aggregate_has_the_value_of_spark(spark: SparkSession, kind: str) -> 
 def test_others_are_sparks(spark: SparkSession, text: str) -> None:
     rows = LocalFrame.of(spark, groups_of("int"), [*COLUMNS, ("a", "int")])
     assert rows is not None
-    assert rows.grouped(["k"], [f"{text} AS v"]) is None
+    assert rows.grouped_here(["k"], [f"{text} AS v"]) is None
 
 
 def test_a_planted_fault_is_found(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ FOLLOWED: dict[str, str] = {
     # Row patterns, while they run.
     "Make it return NULL instead, with NULLIF, TRY_CAST or try_divide.": "tests/runtime/test_match_recognize.py::test_a_condition_is_evaluated_only_for_rows_that_are_reached",
     "Make the conditions in DEFINE exclude each other, or give quantifiers an upper limit.": "tests/runtime/test_match_recognize.py::test_a_pattern_with_too_many_paths_ends_the_run",
+    "Write COLLATE behind it or a part of it, as in (a || b) COLLATE UNICODE_CI.": "tests/runtime/test_analysis.py::test_a_text_of_two_collations_needs_one",
     "Give the text the collation UTF8_BINARY.": "tests/runtime/test_match_recognize.py::test_text_with_a_collation_is_refused_at_the_start",
     "The tick is not committed: start again, and the tick is repeated. If it fails again, change the query.": "tests/runtime/test_rows_that_fail.py::test_an_error_of_java_has_a_code",
     "The tick is not committed: start again, and the tick is repeated. If it ends again, the machine may have too little memory for it: see its log, give executors more (spark.executor.pyspark.memory), or take fewer rows a tick.": "tests/runtime/test_rows_that_fail.py::test_a_python_worker_that_ends_is_no_fault_of_the_query",

@@ -28,27 +28,31 @@ _WIDE = 28  # digits of the sum of a decimal of 18, which together with the 20 o
 class RunningSums:
     """COUNT, SUM and AVG ``aggregates``; ``kinds``: the Spark type of each sum, empty for a plain count.
 
+    ``means``: the type of each average of decimals, else empty. Checkpoints before 0.4 lack them: the widest is taken.
     Columns of the n-th: `__n0` the number of values, `__s0` their sum or its low limb, `__h0` its high limb, `__b0` the
     number of values that are not finite.
     """
 
     aggregates: tuple[Item, ...]
     kinds: Sequence[str]
+    means: Sequence[str] = ()
 
     @classmethod
     def of(cls, aggregates: tuple[Item, ...], rows: DataFrame) -> RunningSums:
         """Return the sums of arguments over these rows; by analysis without a job."""
-        kinds = []
-        for item in aggregates:
-            texts = [] if isinstance(item.expression, exp.Count) else [f"sum({to_spark(item.expression.this)}) AS v"]
-            kinds.append(rows.selectExpr(*texts).schema[0].dataType.simpleString() if texts else "")
-        return cls(aggregates, kinds)
+        calls = [item.expression for item in aggregates]
+        kinds = ["" if isinstance(call, exp.Count) else _type_of(rows, f"sum({to_spark(call.this)})") for call in calls]
+        decimals = [
+            isinstance(call, exp.Avg) and kind.startswith("decimal") for call, kind in zip(calls, kinds, strict=True)
+        ]
+        means = [_type_of(rows, to_spark(call)) if exact else "" for call, exact in zip(calls, decimals, strict=True)]
+        return cls(aggregates, kinds, means)
 
     def roomy(self, *, trying: bool) -> RunningSums:
         """Return the same with limbs if a product with a weight would lose digits or, ``trying``, a sum overflows."""
         wide = (_loses_digits(kind) or (trying and may_be_beyond(kind)) for kind in self.kinds)
         named = zip(self.kinds, wide, strict=True)
-        return RunningSums(self.aggregates, [_EXACT + kind if moves else kind for kind, moves in named])
+        return RunningSums(self.aggregates, [_EXACT + kind if moves else kind for kind, moves in named], self.means)
 
     @property
     def columns(self) -> list[str]:
@@ -116,8 +120,14 @@ class RunningSums:
         if average and not kind.startswith("decimal"):
             total = f"CAST({total} AS DOUBLE) / __n{n}"
         elif average:
-            total = quotient(total, f"__n{n}", kind, average_type(kind), tries=trying)
+            mean = self.means[n] if self.means else average_type(kind)
+            total = quotient(total, f"__n{n}", kind, mean, tries=trying)
         return f"IF(__n{n} = 0, NULL, {total})"
+
+
+def _type_of(rows: DataFrame, text: str) -> str:
+    kind: str = rows.selectExpr(f"{text} AS v").schema[0].dataType.simpleString()
+    return kind
 
 
 def _loses_digits(kind: str) -> bool:

@@ -40,10 +40,12 @@ one is excluded from the result by HAVING.
 class SnapshotTypes(UpTo):
     """``types``: the Spark type of each aggregate's sum, empty if it only counts; from the first rows on.
 
-    The prefix "exact " marks a sum that is kept in limbs (`RunningSums`), permanently.
+    The prefix "exact " marks a sum that is kept in limbs (`RunningSums`), permanently. ``means``: the type of each
+    average of decimals.
     """
 
     types: Sequence[str] = field(default_factory=list)
+    means: Sequence[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -84,12 +86,13 @@ class Snapshot(EventGroups):
         clocks = self.promises([delta.clocks], control)
         bound = max(before, clocks[""])
         if delta.rows is not None and not control.types:
-            control = tick.remember(self, types=list(RunningSums.of(self.aggregates, delta.rows).kinds))
+            of_rows = RunningSums.of(self.aggregates, delta.rows)
+            control = tick.remember(self, types=list(of_rows.kinds), means=list(of_rows.means))
         counted = delta.rows is None or delta.count is not None
         count = (
             4 * (2 * (delta.count or 0) + ahead.count(before, bound) + sums.count(BEGINNING, END)) if counted else None
         )
-        running = RunningSums(self.aggregates, control.types)
+        running = RunningSums(self.aggregates, control.types, control.means)
         due = ahead.between(before, bound) if bound > before else None
         kept = sums.between(BEGINNING, END)
         roomy = running.roomy(trying=tick.trying)
