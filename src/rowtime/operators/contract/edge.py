@@ -144,8 +144,13 @@ class Shape:
     @property
     def shows_order(self) -> bool:
         """Return True if the columns that order the rows are visible; a select list can omit them."""
+        return self.shown_order == self.order
+
+    @property
+    def shown_order(self) -> tuple[str, ...]:
+        """Return the sort expressions over visible columns and hidden ones that are there."""
         columns = {*self.internals, *map(quoted, self.names)}
-        return all(_WAY.sub("", term) in columns for term in self.order)
+        return tuple(term for term in self.order if _WAY.sub("", term) in columns)
 
     @property
     def has_origin(self) -> bool:

@@ -304,9 +304,12 @@ def _behind(before: Mapping[str, Any], staged: Mapping[str, Any]) -> dict[str, A
 
 def ordered(rows: DataFrame, node: SinkNode, count: int | None) -> DataFrame:
     """Return rows in stream order: one sorted task for a small tick, a range sort for a large one."""
-    if is_local(rows) and (sorted_rows := rows.in_order(node.input.emits().order)) is not None:
+    shape = node.input.emits()
+    # A select list may omit columns that order the changes of one version; then all that it has decide.
+    order = shape.order if shape.shows_order else (*shape.shown_order, *map(quoted, shape.names))
+    if is_local(rows) and (sorted_rows := rows.in_order(order)) is not None:
         return sorted_rows
-    terms = [_term(text) for text in node.input.emits().order]
+    terms = [_term(text) for text in order]
     if count is not None and count <= SMALL:
         return rows.coalesce(1).sortWithinPartitions(*terms)
     return rows.sort(*terms)
