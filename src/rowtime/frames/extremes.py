@@ -40,7 +40,7 @@ def grouped_by_places(
     ranked = rows
     for n, ranking in enumerate(ranks):
         ranked = ranked.with_column(f"__rank{n}", "bigint", ranking.of_rows)
-    texts = [_name_of(text) for text in aggregates]
+    texts = [name_of(text) for text in aggregates]
     aggregates_of_places = [f"{placed[name]}(__rank{of[name]}) AS {name}" if name in placed else text
             for name, text in zip(texts, aggregates, strict=True)]  # fmt: skip
     groups = ranked.grouped(keys, aggregates_of_places)
@@ -91,6 +91,6 @@ def _codes(texts: pa.Array) -> Any:
     return order[encoded.indices.to_numpy()]
 
 
-def _name_of(text: str) -> str:
+def name_of(text: str) -> str:
     """Return the name of an aggregate ``call AS name``."""
     return text.rpartition(" AS ")[2]

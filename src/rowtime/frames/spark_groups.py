@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from rowtime.core.columns import ASKED_GROUP, GROUP_ROWS, POSITION, ROWTIME, WRITER
 from rowtime.frames.catalyst import answered, group_part_of
+from rowtime.frames.extremes import name_of
 from rowtime.frames.words import Untranslated
 from rowtime.kernels.frames import Ints
 from rowtime.sql.generate import quoted
@@ -50,7 +51,7 @@ def grouped_by_spark(
     for name, part in by_spark.values():
         kind, array = by_part[part]
         groups = groups.with_column(name, kind, array)
-    names = [*groups.columns[: len(keys)], *(_name_of(text) for text in aggregates)]
+    names = [*groups.columns[: len(keys)], *(name_of(text) for text in aggregates)]
     return groups.valued([*map(quoted, names)])
 
 
@@ -74,8 +75,3 @@ def _in_groups(lists: pa.ChunkedArray) -> tuple[Ints, pa.Array, Ints]:
     rank[order] = np.arange(len(order))
     at = np.lexsort((numbers, rank[groups]))
     return order, pa.array(rank[groups[at]]), numbers[at]
-
-
-def _name_of(text: str) -> str:
-    """Return the name of an aggregate ``call AS name``."""
-    return text.rpartition(" AS ")[2]

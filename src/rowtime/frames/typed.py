@@ -50,6 +50,11 @@ def schema_of(rows: DataFrame, items: Mapping[str, str]) -> StructType:
     return given.selectExpr(*_named(items)).schema
 
 
+def kind_of_text(rows: DataFrame, text: str) -> str:
+    """Return the type of an expression or aggregate over rows, as text."""
+    return schema_of(rows, {"__type": text})[0].dataType.simpleString()
+
+
 def beside(rows: DataFrame, items: Mapping[str, str], wide: DataFrame | None = None) -> DataFrame:
     """Return empty rows with the columns of ``wide`` (or ``rows``), and expressions or aggregates over ``rows``."""
     wide = rows if wide is None else wide

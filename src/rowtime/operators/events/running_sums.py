@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from rowtime.frames.kinds import DECIMAL
+from rowtime.frames.typed import kind_of_text
 from rowtime.operators.contract import DataFrame
 from rowtime.operators.rows.exact_sums import average as quotient
 from rowtime.operators.rows.exact_sums import average_type, limbs, may_be_beyond, whole
@@ -40,12 +41,11 @@ class RunningSums:
     @classmethod
     def of(cls, aggregates: tuple[Item, ...], rows: DataFrame) -> RunningSums:
         """Return the sums of arguments over these rows; by analysis without a job."""
-        calls = [item.expression for item in aggregates]
-        kinds = ["" if isinstance(call, exp.Count) else _type_of(rows, f"sum({to_spark(call.this)})") for call in calls]
-        decimals = [
-            isinstance(call, exp.Avg) and kind.startswith("decimal") for call, kind in zip(calls, kinds, strict=True)
-        ]
-        means = [_type_of(rows, to_spark(call)) if exact else "" for call, exact in zip(calls, decimals, strict=True)]
+        kinds, means = list[str](), list[str]()
+        for call in (item.expression for item in aggregates):
+            kinds.append("" if isinstance(call, exp.Count) else kind_of_text(rows, f"sum({to_spark(call.this)})"))
+            averages = isinstance(call, exp.Avg) and kinds[-1].startswith("decimal")
+            means.append(kind_of_text(rows, to_spark(call)) if averages else "")
         return cls(aggregates, kinds, means)
 
     def roomy(self, *, trying: bool) -> RunningSums:
@@ -123,11 +123,6 @@ class RunningSums:
             mean = self.means[n] if self.means else average_type(kind)
             total = quotient(total, f"__n{n}", kind, mean, tries=trying)
         return f"IF(__n{n} = 0, NULL, {total})"
-
-
-def _type_of(rows: DataFrame, text: str) -> str:
-    kind: str = rows.selectExpr(f"{text} AS v").schema[0].dataType.simpleString()
-    return kind
 
 
 def _loses_digits(kind: str) -> bool:

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from rowtime.core.columns import POSITION, ROWTIME, WRITER
 from rowtime.expr.aggregates import Decomposed, Part, decompose, ordered_text, split
-from rowtime.frames.typed import schema_of
+from rowtime.frames.typed import kind_of_text
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.collations import grouped
 from rowtime.operators.rows.exact_sums import ExactSum, average
@@ -246,7 +246,7 @@ def _type_of(rows: DataFrame, text: str) -> str:
             return "double"
         mean = _type_of(rows, "avg" + total.removeprefix("sum"))
         return mean if mean == "double" else kind
-    return schema_of(rows, {"__type": text})[0].dataType.simpleString()
+    return kind_of_text(rows, text)
 
 
 def _cast(text: str, kind: str | None) -> str:
