@@ -65,6 +65,67 @@ def test_the_negative_zero_is_less_than_the_positive_one(spark: SparkSession, ca
     assert len(set(answers(spark, f"SELECT STREAM {call} {MINUTES}", odd, ([], [1], [2, 3])))) == 1
 
 
+MIDDLES = (
+    "MEDIAN(d)",
+    "MEDIAN(f) FILTER (WHERE v < 9)",
+    "PERCENTILE(d, 0.5)",
+    "PERCENTILE(d, ARRAY(0.0, 0.25, 0.5))",
+    "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY d)",
+    "PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY f DESC)",
+    "MODE(d)",
+    "MODE(ARRAY(f))",
+)
+
+
+@pytest.mark.usefixtures("both_ways")
+def test_a_zero_in_the_middle_is_the_positive_one(spark: SparkSession) -> None:
+    groups = [(0.0, -0.0), (-0.0, 0.0), (-0.0,), (-0.0, -0.0, 0.0), (1.0, None, -0.0, 0.0, -1.0)]
+    rows = [
+        {"d": values[n], "f": values[n], "v": 1, "k": str(of)}
+        for n in range(5)
+        for of, values in enumerate(groups)
+        if n < len(values)
+    ]
+    shown = ", ".join(f"CAST({call} AS STRING) AS c{n}" for n, call in enumerate(MIDDLES))
+    sql = f"SELECT STREAM k, {shown}, MEDIAN(v) AS m {MINUTES}, k"
+    found = answers(spark, sql, rows, ([], [1], [5, 9], range(1, len(rows))))
+    assert len(set(found)) == 1
+    assert found[0].count("'0.0'") > len(groups)
+    assert "-0.0" not in found[0]
+
+
+COLLATED = "CAST(k AS STRING COLLATE UNICODE_CI)"
+COLLATED_KEYS = {
+    "text": COLLATED,
+    "part of a struct": f"NAMED_STRUCT('b', {COLLATED})",
+    "part of an array": f"ARRAY({COLLATED}, 'z')",
+    "cast of a struct": "CAST(NAMED_STRUCT('b', k) AS STRUCT<b: STRING COLLATE UNICODE_CI>)",
+    "choice": f"CASE WHEN v > 0 THEN {COLLATED} END",
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if "of a" in n else []) for n in COLLATED_KEYS]
+)
+@pytest.mark.usefixtures("both_ways")
+def test_a_collation_that_the_query_gives_to_a_key_counts_in_any_cut(spark: SparkSession, name: str) -> None:
+    key = COLLATED_KEYS[name]
+    rows = [{"k": text, "v": n} for n, text in enumerate(["x", "y", "X", "Y", "x", "X"], 1)]
+    clauses = ["GROUP BY FLOOR(a.ROWTIME TO MINUTE)", "GROUP BY SESSION(a.ROWTIME, INTERVAL '10' SECOND)"]
+    for clause in clauses:
+        sql = f"SELECT STREAM CAST({key} AS STRING) AS k, SUM(v) AS s FROM a {clause}, {key}"
+        found = answers(spark, sql, rows, ([], [1], [2, 4], [*range(1, 6)]))
+        assert len(set(found)) == 1
+        assert sorted(part[:2] for part in found[0].split("'s': ")[1:]) == ["15", "6}"], found[0]
+    pairs = "BETWEEN a.ROWTIME AND a.ROWTIME + INTERVAL '9' SECOND"
+    sides = f"{key.replace('(k', '(a.k').replace(' k)', ' a.k)')} = {key.replace('(k', '(b.k').replace(' k)', ' b.k)')}"
+    sides = sides.replace("WHEN v", "WHEN a.v", 1).replace("WHEN v", "WHEN b.v", 1)
+    sql = f"SELECT STREAM a.v AS v, b.v AS w FROM a JOIN a AS b ON {sides} AND b.ROWTIME {pairs}"
+    found = answers(spark, sql, rows, ([], [1], [2, 4]))
+    assert len(set(found)) == 1
+    assert found[0].count("'w'") == 10 + 3
+
+
 KEYS = {
     "arrays": "ad",
     "structs": "st",

@@ -104,7 +104,7 @@ def type_of(node: exp.DataType) -> str:
         return struct_text({part.name: type_of(part.args["kind"]) for part in node.expressions})
     if node.this == exp.DType.ARRAY:
         return array_text(type_of(node.expressions[0]))
-    if node.this in KINDS and not node.expressions:
+    if node.this in KINDS and not node.expressions and not node.args.get("collate"):
         return KINDS[node.this]
     return re.sub(r"\s*,\s*", ",", node.sql("spark").lower())
 

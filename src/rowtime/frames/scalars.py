@@ -85,6 +85,8 @@ def _literal(node: exp.Expr, scope: Scope) -> Value:  # noqa: ARG001 - a rule
 
 def _cast(node: exp.Expr, scope: Scope) -> Value:
     kind = type_of(node.args["to"])
+    if " collate " in kind:
+        raise Untranslated(kind)
     if isinstance(node.this, exp.Literal) and node.this.is_string and kind in ("date", *TIMES):
         return _instant(node.this.name, kind)
     if isinstance(node.this, exp.Literal) and not node.this.is_string and kind in WHOLE:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rowtime.core.columns import COLLATED_KEY, COLLATED_VALUE
 from rowtime.expr.aggregates import PLACE, placed_merges, sketches
-from rowtime.frames.extremes import grouped_by_places
+from rowtime.frames.extremes import grouped_by_places, name_of
 from rowtime.frames.kinds import type_text
 from rowtime.frames.local import is_local
 from rowtime.operators.contract import functions as F
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 _FLOATING = re.compile(r"\b(?:float|double)\b", re.IGNORECASE)
+_EITHER_ZERO = re.compile(r"\b(?:median|mode|percentile|percentile_cont|percentile_disc)\s*\(", re.IGNORECASE)
+"""Aggregates that show one of the rows' values; of zeros with different signs, Spark shows any."""
 _COLLATION = re.compile(r" collate \w+")
 
 
@@ -54,7 +56,21 @@ def least(name: str) -> str:
 
 
 def grouped(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
-    """Return the groups of the rows with their aggregates; a key with a collation is the least text of its group."""
+    """Return the groups of the rows with their aggregates; a key with a collation is the least text of its group.
+
+    Of zeros that are equally in the middle, or equally frequent, the positive one is shown.
+    """
+    groups = _grouped(rows, keys, aggregates)
+    names = {name_of(text) for text in aggregates if _EITHER_ZERO.search(text)}
+    if not names:
+        return groups
+    kinds = {field.name: field.dataType for field in groups.schema if field.name in names}
+    values = {name: _with_one_zero(quoted(name), kinds[name]) for name in kinds}
+    chosen = [f"{values[name]} AS {quoted(name)}" if name in values else quoted(name) for name in groups.columns]
+    return groups if all(text == quoted(name) for name, text in values.items()) else groups.selectExpr(*chosen)
+
+
+def _grouped(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
     if is_local(rows):
         placed = placed_merges(aggregates)
         local = grouped_by_places(rows, keys, aggregates, placed, PLACE.split(", "))
