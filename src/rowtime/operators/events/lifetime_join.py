@@ -2,6 +2,9 @@
 
 Weights multiply, so a change of one side is a change of its pairs, and only new rows have to be joined: new left rows
 with all right rows, new right rows with the old left rows.
+
+If events may be retracted, a row counts as new when the bound has passed its start. From then on no pair with it can
+vanish, so it does not depend on the ticks which pairs exist, and which of them fail.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rowtime.core.columns import BROKEN, CHANGED_BY, DUE, FRESH, LEFT_EVENT, MET, RIGHT_EVENT, ROUTE, STOP, WEIGHT
-from rowtime.core.time import END
+from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import columns_in
 from rowtime.frames.local import joined
 from rowtime.operators.contract import (
@@ -51,12 +54,24 @@ from rowtime.operators.rows.lifetimes import (
     derived,
     derived_columns,
     due,
+    least_of,
     netted,
 )
 from rowtime.operators.rows.select import Select
 from rowtime.sql.generate import quoted
 
 SIDES = ("left", "right")  # names of the state of each side
+STARTS = (LEFT_EVENT[0], RIGHT_EVENT[0])
+
+
+@dataclass(frozen=True)
+class MatchedUpTo(UpTo):
+    """``matched`` (µs UTC): rows that begin before it have been joined. It never goes back.
+
+    ``None`` before the first tick, and in checkpoints of 0.2.0, where all kept rows have been joined.
+    """
+
+    matched: int | None = None
 
 
 @dataclass(frozen=True)
@@ -96,6 +111,7 @@ class LifetimeJoin(OfEvents):
 
     versioned: bool = False
 
+    control: ClassVar = MatchedUpTo
     kind: ClassVar[str] = "lifetime join"
     decides: ClassVar[str] = "JOIN"
     writes_final: ClassVar[bool] = True
@@ -114,6 +130,11 @@ class LifetimeJoin(OfEvents):
 
     def _retracts(self, side: int) -> bool:
         return self.inputs[side].emits().retracts != "none"
+
+    @property
+    def _waits(self) -> bool:
+        """Return True if a pair may vanish until the bound has passed its start."""
+        return not self.versioned and any(map(self._retracts, (0, 1)))
 
     def link(self, n: int) -> Link:
         """Return the event of that side that was alive at the pair's time."""
@@ -160,7 +181,7 @@ class LifetimeJoin(OfEvents):
     def _fit(self, pairs: LifetimePairs, kept: Sequence[WeightedLog], deltas: Sequence[Delta], before: int) -> bool:
         """Return True if the driver finds the pairs: nothing is retracted and all rows fit."""
         counts = [0 if delta.rows is None else delta.count for delta in deltas]
-        if self.versioned or None in counts or any(map(self._retracts, (0, 1))):
+        if self.versioned or self._waits or None in counts:
             return False
         return pairs.fit([log.count(before, END) + (n or 0) for log, n in zip(kept, counts, strict=True)])
 
@@ -193,9 +214,38 @@ class LifetimeJoin(OfEvents):
     ) -> DataFrame | None:
         """Return the pairs if there are too many rows for the driver, or changes."""
         # Events that end up to the bound match nothing new.
-        old = [self._netted(n, log.between(before, END)) for n, log in enumerate(kept)]
+        old = [log.between(before, END) for log in kept]
         few = sum(log.count(before, END) for log in kept) <= sum(delta.count or 0 for delta in deltas)
-        return self._pairs(tick, old, self._new(tick, deltas, bound), at_once=few)
+        if not self._waits:
+            old = [self._netted(n, rows) for n, rows in enumerate(old)]
+            return self._pairs(tick, old, self._new(tick, deltas, bound), at_once=few)
+        matched = self._matched(tick, old)
+        now = max(matched, bound)
+        tick.remember(self, matched=now)
+        new = self._new(tick, deltas, bound)
+        if now == matched and new == [None, None]:
+            return None
+        before_it, of_it = [], []
+        for n, (kept_rows, rows) in enumerate(zip(old, new, strict=True)):
+            before_it.append(self._begun(n, kept_rows, f"< {passed(matched, STARTS[n])}"))
+            waiting = None if kept_rows is None else kept_rows.where(f"{STARTS[n]} >= {passed(matched, STARTS[n])}")
+            of_it.append(self._begun(n, both(waiting, rows), f"< {passed(now, STARTS[n])}"))
+        return self._pairs(tick, before_it, of_it, at_once=few)
+
+    def _begun(self, side: int, rows: DataFrame | None, when: str) -> DataFrame | None:
+        """Return the events of a side that begin at some time, without retracted ones."""
+        return None if rows is None else self._netted(side, rows.where(f"{STARTS[side]} {when}"))
+
+    def _matched(self, tick: Tick, old: Sequence[DataFrame | None]) -> int:
+        """Return the time before which rows begin that have been joined."""
+        matched: int | None = tick.control(self).matched
+        if matched is not None:
+            return matched
+        starts = (
+            None if rows is None else rows.selectExpr(f"-{of} AS {of}") for rows, of in zip(old, STARTS, strict=True)
+        )
+        least = [None if rows is None else least_of(rows, of) for rows, of in zip(starts, STARTS, strict=True)]
+        return max((1 - start for start in least if start is not None), default=BEGINNING)
 
     @property
     def _changes(self) -> tuple[str, ...]:
