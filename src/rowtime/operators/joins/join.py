@@ -184,8 +184,7 @@ class Join(OfRows):
         others, rows = sides[1 - n].between(since + 1, gone + 1), sides[n].between(low, high)
         if others is None or rows is None or low >= high:
             return
-        if self.alone and self._tries(tick):
-            self._computed(tick, self._output(tick, self._joined(tick, n, rows, others, "inner", low, high), (0, 1)))
+        self._test_pairs(tick, n, rows, others, low, high)
         known = self._known(tick, n, low, high)
         rows = rows if known is None else joined(rows, known, _same(n), "left_anti")
         matched = self._joined(tick, n, rows, others, "left_semi", low, high)
@@ -295,10 +294,7 @@ class Join(OfRows):
             if self.alone == "left_semi":
                 yield self._output(tick, joined(whole, known, _same(n), "left_semi"), (n,))
         if others is not None:
-            if self.alone and self._tries(tick):  # its pairs are computed nowhere else
-                self._computed(
-                    tick, self._output(tick, self._joined(tick, n, whole, others, "inner", low, high), (0, 1))
-                )
+            self._test_pairs(tick, n, whole, others, low, high)
             rows = self._joined(tick, n, rows, others, self.alone or "left_anti", low, high)
         if others is not None or self.alone != "left_semi":
             yield self._output(tick, rows, (n,))
@@ -306,6 +302,15 @@ class Join(OfRows):
     def _range(self, n: int) -> tuple[int, int]:
         """Return how far the other side's rowtime may be from that of side ``n``: least and greatest, µs."""
         return (self.low, self.high) if n == 0 else (-self.high, -self.low)
+
+    def _test_pairs(self, tick: Tick, n: int, rows: DataFrame, others: DataFrame, *span: int) -> None:
+        """Compute the condition for all pairs, if they are computed nowhere else; a semi-join stops at a match."""
+        if self.alone and self._may_fail:
+            pairs = self._joined(tick, n, rows, others, "inner", *span)
+            if tick.trying:
+                self._computed(tick, self._output(tick, pairs, (0, 1)))
+            else:
+                pairs.count()
 
     def _tries(self, tick: Tick) -> bool:
         """Return True if pairs whose condition cannot be computed are separated."""

@@ -10,7 +10,8 @@ from typing import ClassVar
 from sqlglot import exp
 
 from rowtime.core.fields import Micros
-from rowtime.expr.conditions import columns_in
+from rowtime.expr.conditions import columns_in, never_fails
+from rowtime.expr.facts import Kind
 from rowtime.operators.contract import DataFrame, Derivation, Operator
 from rowtime.operators.joins.join_rows import beside
 from rowtime.operators.rows.conditions import met
@@ -50,10 +51,18 @@ class OfRows(Operator):
     @cached_property
     def _on_parts(self) -> list[str]:
         """Return the parts of its condition, as Spark SQL."""
+        return met(self.on, self._left, self._kinds)
+
+    @cached_property
+    def _may_fail(self) -> bool:
+        """Return True if there may be a pair for which the condition cannot be computed."""
+        return self.on is not None and not never_fails(self.on, self._kinds)
+
+    @cached_property
+    def _kinds(self) -> dict[str, Kind]:
         columns = ({c.name: c for c in child.emits().columns} for child in self.inputs)
         sides = zip(columns, self.sides, strict=True)
-        kinds = {new: of[old].known.kind for of, side in sides for old, new in side.columns if old in of}
-        return met(self.on, self._left, kinds)
+        return {new: of[old].known.kind for of, side in sides for old, new in side.columns if old in of}
 
     @cached_property
     def _left(self) -> frozenset[str]:

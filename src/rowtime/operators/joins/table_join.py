@@ -142,6 +142,8 @@ class TableJoin(OfRows):
         if tick.trying and self.on is not None:
             joined = self._tried(tick, rows, right)
         elif self.alone:
+            if self._may_fail:  # for all pairs; a semi-join stops at a match
+                met_by(rows, right, self._met, "inner").count()
             joined = met_by(rows, right, self._met, self.alone)
         else:
             joined = met_by(rows, right, self._met, "left" if self.outer else "inner")
