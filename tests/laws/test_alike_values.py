@@ -94,6 +94,21 @@ def test_a_zero_in_the_middle_is_the_positive_one(spark: SparkSession) -> None:
     assert "-0.0" not in found[0]
 
 
+SUMS = ("SUM(d)", "AVG(d)", "STDDEV_POP(d)", "SUM(f)", "EXP_AVG(d, INTERVAL '1' SECOND)", "MIN(d)", "MAX(f)")
+FRAMES = ("ROWS 1 PRECEDING", "RANGE INTERVAL '1' SECOND PRECEDING", "ROWS UNBOUNDED PRECEDING")
+
+
+@pytest.mark.parametrize("frame", [pytest.param(f, marks=[] if f == FRAMES[0] else pytest.mark.slow) for f in FRAMES])
+@pytest.mark.usefixtures("both_ways")
+def test_a_zero_of_a_frame_is_the_positive_one(spark: SparkSession, frame: str) -> None:
+    rows = [{"d": zero, "f": zero, "k": key} for zero in (-0.0, 0.0, -0.0, -0.0, None) for key in "xy"]
+    shown = ", ".join(f"CAST({call} OVER w AS STRING) AS c{n}" for n, call in enumerate(SUMS))
+    sql = f"SELECT STREAM k, {shown} FROM a WINDOW w AS (PARTITION BY k {frame})"
+    found = answers(spark, sql, rows, ([], [1], [3, 5], range(1, len(rows))))
+    assert len(set(found)) == 1
+    assert "-0.0" not in found[0]
+
+
 COLLATED = "CAST(k AS STRING COLLATE UNICODE_CI)"
 COLLATED_KEYS = {
     "text": COLLATED,

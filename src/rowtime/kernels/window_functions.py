@@ -91,7 +91,10 @@ class Sum:
             if pa.types.is_floating(kind)
             else pa.int64()
         )
-        return {"s": pc.fill_null(argument.cast(wide), pa.scalar(0).cast(wide)), "n": pa.array(counts(argument))}
+        values = pc.fill_null(argument.cast(wide), pa.scalar(0).cast(wide))
+        if pa.types.is_floating(wide):
+            values = pc.add(values, 0.0)  # as in Spark, a sum is never the negative zero
+        return {"s": values, "n": pa.array(counts(argument))}
 
     def fold(self, parts: Table, frames: Frames) -> Table:
         """The parts of frames."""
@@ -189,7 +192,7 @@ class Spread:
     def seeds(self, argument: pa.Array, times: Ints) -> Table:  # noqa: ARG002
         """The parts of rows."""
         values = pc.fill_null(_floating(argument), 0.0)
-        nothing = pa.array(np.asarray(values) * 0.0)  # NaN stays NaN
+        nothing = pa.array(np.abs(np.asarray(values)) * 0.0)  # NaN stays NaN
         return {"n": pa.array(counts(argument).astype(np.float64)), "m": values, "q": nothing}
 
     def fold(self, parts: Table, frames: Frames) -> Table:
@@ -224,7 +227,7 @@ class Decayed:
 
     def seeds(self, argument: pa.Array, times: Ints) -> Table:
         """The parts of rows."""
-        values = pc.fill_null(_floating(argument), 0.0)
+        values = pc.add(pc.fill_null(_floating(argument), 0.0), 0.0)
         return {"s": values, "w": pa.array(counts(argument).astype(np.float64)), "t": pa.array(times)}
 
     def fold(self, parts: Table, frames: Frames) -> Table:

@@ -15,7 +15,7 @@ from rowtime.core.errors import refuse
 from rowtime.sql import nodes
 from rowtime.sql.dialect import Rowtime, RowtimeGenerator
 from rowtime.sql.intervals import Duration, span_of
-from rowtime.sql.sizes import limited
+from rowtime.sql.sizes import BEYOND, limited, rounded_at
 
 ONE_UNIT = {
     **{unit: f"INTERVAL '1' {unit}" for unit in nodes.TIME_UNITS},
@@ -69,6 +69,8 @@ class SparkText(RowtimeGenerator):
         **dict.fromkeys(nodes.UNTRANSLATED, _untranslated),
         exp.Floor: lambda self, e: self.rounded_sql(e),
         exp.Ceil: lambda self, e: self.rounded_sql(e),
+        exp.Round: lambda self, e: self.round_sql(e),
+        exp.Bracket: lambda self, e: self.element_sql(e),
         nodes.Step: lambda self, e: self.step_text(e),
         nodes.Monotonic: lambda self, e: self.sql(e, "this"),  # an operator makes the check
     }
@@ -78,12 +80,35 @@ class SparkText(RowtimeGenerator):
         given = [self.sql(part) for part in expression.expressions]
         texts = self.limited(expression, [*given])
         if texts == given:
-            return super().anonymous_sql(expression)
-        return self.func(self.sql(expression, "this"), *map(exp.var, texts))
+            call = super().anonymous_sql(expression)
+        else:
+            call = self.func(self.sql(expression, "this"), *map(exp.var, texts))
+        if expression.name.upper() == "ELEMENT_AT" and len(given) > 1:
+            return self.at_a_place(expression, expression.expressions[1], call)
+        return call
+
+    def element_sql(self, node: exp.Bracket) -> str:
+        """Write an element of an array or a map."""
+        return self.at_a_place(node, node.expressions[0], super().bracket_sql(node))
+
+    def at_a_place(self, node: exp.Expr, place: exp.Expr, text: str) -> str:
+        """Let an element at no place be NULL: Spark's compiled code has a value there if no element can be NULL."""
+        around = node.parent if isinstance(node.parent, exp.If) else exp.Null()
+        tested = [one.this.unnest() for one in around.this.find_all(exp.Is)] if around.this else []
+        known = place.unnest() in tested or (bool(tested) and BEYOND in self.sql(place))
+        if known or all(isinstance(part, exp.Literal | exp.Neg | exp.Paren) for part in place.walk()):
+            return text
+        return f"CASE WHEN ({self.sql(place)}) IS NOT NULL THEN {text} END"
 
     def limited(self, call: exp.Anonymous, texts: list[str]) -> list[str]:
         """Return the texts of the arguments of a call."""
         return limited(call, texts)
+
+    def round_sql(self, node: exp.Round) -> str:
+        """Write ROUND to digits that a number can have."""
+        digits = node.args.get("decimals")
+        texts = [] if digits is None else [rounded_at(digits, self.sql(digits))]
+        return self.func("ROUND", exp.var(self.sql(node, "this")), *map(exp.var, texts))
 
     def rounded_sql(self, node: exp.Floor | exp.Ceil) -> str:
         """Write FLOOR and CEIL: Spark's own for numbers, ``date_trunc`` for times.
@@ -94,7 +119,8 @@ class SparkText(RowtimeGenerator):
         unit = node.text("to").upper()
         x = self.sql(node, "this")
         if not unit:
-            decimals = [self.sql(part) for part in (node.args.get("decimals"),) if part is not None]
+            given = [part for part in (node.args.get("decimals"),) if part is not None]
+            decimals = [rounded_at(part, self.sql(part)) for part in given]
             text = self.func("FLOOR" if isinstance(node, exp.Floor) else "CEIL", *map(exp.var, [x, *decimals]))
             return text if decimals or _is_rounded(node.this) else self.in_range(text, x)
         if isinstance(node, exp.Floor):
@@ -132,6 +158,10 @@ class StoredText(SparkText):
     def in_range(self, rounded: str, x: str) -> str:  # noqa: ARG002 - as above
         """Return it as it is."""
         return rounded
+
+    def at_a_place(self, node: exp.Expr, place: exp.Expr, text: str) -> str:  # noqa: ARG002 - as above
+        """Return it as it is."""
+        return text
 
 
 def _time_step(x: str, by: exp.Expr) -> str:

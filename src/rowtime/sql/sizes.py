@@ -34,6 +34,10 @@ _WIDE: Final = "%[^%a-zA-Z]*[1-9][0-9]{7}"
 _PLACED: Final = {"ELEMENT_AT": 1, "TRY_ELEMENT_AT": 1, "SPLIT_PART": 2}
 """Functions, and which of their arguments is the place of an element."""
 _LEAST: Final = -(2**31)
+_ELEMENTS: Final = 1_000_000_000
+"""More than an array can have; twice as many are an INT."""
+MOST_DIGITS: Final = 2000
+"""More than the digits of a DOUBLE before its point, and behind it."""
 BEYOND: Final = "there is no element at this place"
 """Why such a call fails."""
 
@@ -52,6 +56,13 @@ def limited(call: exp.Anonymous, texts: list[str]) -> list[str]:
     name, place = call.name.upper(), _COUNTED.get(call.name.upper(), len(texts))
     if name in _PLACED:
         return _placed(call, texts)
+    if name == "SLICE" and len(texts) > 2:  # noqa: PLR2004 - array, place and length
+        return [*texts[:2], sliced(call.expressions[2], texts[2])]
+    if name == "BROUND":
+        return [
+            *texts[:1],
+            *(rounded_at(part, text) for part, text in zip(call.expressions[1:], texts[1:], strict=True)),
+        ]
     if name == "FORMAT_NUMBER" and len(texts) > 1:  # the second argument may be a pattern
         text, count = isinstance(call.expressions[1].unnest(), exp.Literal), _whole(call.expressions[1])
         if TOO_LARGE not in texts[1] and (not text if count is None else abs(count) > MOST):
@@ -74,6 +85,27 @@ def limited(call: exp.Anonymous, texts: list[str]) -> list[str]:
         if count is None or count > MOST:
             texts[1] = _tested(_length(call, texts), texts[1])
     return texts
+
+
+def sliced(length: exp.Expr, text: str) -> str:
+    """Return the length of a SLICE as Spark SQL; more than an array has is as much.
+
+    Where Spark does not generate code, the sum of place and length would overflow, and the slice would be empty.
+    """
+    count = _whole(length)
+    if str(_ELEMENTS) in text or (count is not None and count <= _ELEMENTS):
+        return text
+    return f"CASE WHEN {text} > {_ELEMENTS} THEN {_ELEMENTS} ELSE {text} END"
+
+
+def rounded_at(place: exp.Expr, text: str) -> str:
+    """Return the number of digits to round to, as Spark SQL; no number has a digit beyond `MOST_DIGITS`.
+
+    Java would compute that many digits.
+    """
+    digits = _whole(place)
+    beyond = digits is not None and _LEAST <= digits < -_LEAST and abs(digits) > MOST_DIGITS
+    return str(MOST_DIGITS if (digits or 0) > 0 else -MOST_DIGITS) if beyond else text
 
 
 def _placed(call: exp.Anonymous, texts: list[str]) -> list[str]:
