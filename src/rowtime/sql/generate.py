@@ -15,7 +15,7 @@ from rowtime.core.errors import refuse
 from rowtime.sql import nodes
 from rowtime.sql.dialect import Rowtime, RowtimeGenerator
 from rowtime.sql.intervals import Duration, span_of
-from rowtime.sql.sizes import BEYOND, limited, rounded_at
+from rowtime.sql.sizes import BEYOND, fails_for, limited, rounded_at
 
 ONE_UNIT = {
     **{unit: f"INTERVAL '1' {unit}" for unit in nodes.TIME_UNITS},
@@ -93,10 +93,8 @@ class SparkText(RowtimeGenerator):
 
     def at_a_place(self, node: exp.Expr, place: exp.Expr, text: str) -> str:
         """Let an element at no place be NULL: Spark's compiled code has a value there if no element can be NULL."""
-        around = node.parent if isinstance(node.parent, exp.If) else exp.Null()
-        tested = [one.this.unnest() for one in around.this.find_all(exp.Is)] if around.this else []
-        known = place.unnest() in tested or (bool(tested) and BEYOND in self.sql(place))
-        if known or all(isinstance(part, exp.Literal | exp.Neg | exp.Paren) for part in place.walk()):
+        literal_place = all(isinstance(part, exp.Literal | exp.Neg | exp.Paren) for part in place.walk())
+        if literal_place or _is_tested(node, place):
             return text
         return f"CASE WHEN ({self.sql(place)}) IS NOT NULL THEN {text} END"
 
@@ -107,8 +105,12 @@ class SparkText(RowtimeGenerator):
     def round_sql(self, node: exp.Round) -> str:
         """Write ROUND to digits that a number can have."""
         digits = node.args.get("decimals")
-        texts = [] if digits is None else [rounded_at(digits, self.sql(digits))]
+        texts = [] if digits is None else [self.digits(digits)]
         return self.func("ROUND", exp.var(self.sql(node, "this")), *map(exp.var, texts))
+
+    def digits(self, place: exp.Expr) -> str:
+        """Write a number of digits that a number can have."""
+        return rounded_at(place, self.sql(place))
 
     def rounded_sql(self, node: exp.Floor | exp.Ceil) -> str:
         """Write FLOOR and CEIL: Spark's own for numbers, ``date_trunc`` for times.
@@ -120,7 +122,7 @@ class SparkText(RowtimeGenerator):
         x = self.sql(node, "this")
         if not unit:
             given = [part for part in (node.args.get("decimals"),) if part is not None]
-            decimals = [rounded_at(part, self.sql(part)) for part in given]
+            decimals = [self.digits(part) for part in given]
             text = self.func("FLOOR" if isinstance(node, exp.Floor) else "CEIL", *map(exp.var, [x, *decimals]))
             return text if decimals or _is_rounded(node.this) else self.in_range(text, x)
         if isinstance(node, exp.Floor):
@@ -159,9 +161,22 @@ class StoredText(SparkText):
         """Return it as it is."""
         return rounded
 
+    def digits(self, place: exp.Expr) -> str:
+        """Write it as it is."""
+        return self.sql(place)
+
     def at_a_place(self, node: exp.Expr, place: exp.Expr, text: str) -> str:  # noqa: ARG002 - as above
         """Return it as it is."""
         return text
+
+
+def _is_tested(node: exp.Expr, place: exp.Expr) -> bool:
+    """Return True if an element is the result of a CASE whose condition is that its place is not NULL."""
+    case, whole = node.parent, place.unnest()
+    test = case.this if isinstance(case, exp.If) and node.arg_key == "true" else None
+    of = test.this.unnest() if isinstance(test, exp.Not) else None
+    given = whole.args["default"].unnest() if fails_for(whole, BEYOND) else whole
+    return isinstance(of, exp.Is) and isinstance(of.expression, exp.Null) and of.this.unnest() == given
 
 
 def _time_step(x: str, by: exp.Expr) -> str:

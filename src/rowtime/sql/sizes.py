@@ -65,11 +65,12 @@ def limited(call: exp.Anonymous, texts: list[str]) -> list[str]:
         ]
     if name == "FORMAT_NUMBER" and len(texts) > 1:  # the second argument may be a pattern
         text, count = isinstance(call.expressions[1].unnest(), exp.Literal), _whole(call.expressions[1])
-        if TOO_LARGE not in texts[1] and (not text if count is None else abs(count) > MOST):
+        if not fails_for(call.expressions[1], TOO_LARGE) and (not text if count is None else abs(count) > MOST):
             number = f"typeof({texts[1]}) <> 'string' AND try_cast(CAST({texts[1]} AS STRING) AS DECIMAL(20, 0))"
             texts[1] = _tested(number, texts[1])
     elif name in _FORMATTED and texts:
-        if TOO_LARGE not in texts[0] and not isinstance(call.expressions[0].unnest(), exp.Literal):
+        format_given = call.expressions[0].unnest()
+        if not fails_for(format_given, TOO_LARGE) and not isinstance(format_given, exp.Literal):
             wide = f"CASE WHEN {texts[0]} RLIKE '{_WIDE}' THEN raise_error('{TOO_LARGE}')"
             texts[0] = f"{wide} ELSE {texts[0]} END"
     elif place < len(texts):
@@ -77,14 +78,24 @@ def limited(call: exp.Anonymous, texts: list[str]) -> list[str]:
         if name == "REPEAT":
             first = call.expressions[0]
             count = count * len(first.name) if count is not None and isinstance(first, exp.Literal) else None
-        if (count is None or abs(count) > MOST) and TOO_LARGE not in texts[place]:
+        if (count is None or abs(count) > MOST) and not fails_for(call.expressions[place], TOO_LARGE):
             size = f"{length} * ({texts[1]})" if name == "REPEAT" else texts[place]
             texts[place] = _tested(f"abs(CAST({size} AS DECIMAL(20, 0)))", texts[place])
-    elif name == "SEQUENCE" and len(texts) > 1 and TOO_LARGE not in texts[1]:
+    elif name == "SEQUENCE" and len(texts) > 1 and not fails_for(call.expressions[1], TOO_LARGE):
         count = _steps(call)
         if count is None or count > MOST:
             texts[1] = _tested(_length(call, texts), texts[1])
     return texts
+
+
+def fails_for(value: exp.Expr, why: str) -> bool:
+    """Return True if a value is a CASE that fails for this reason, as in a text that has been written."""
+    whole = value.unnest()
+    results = [branch.args["true"] for branch in whole.args["ifs"]] if isinstance(whole, exp.Case) else []
+    return any(
+        isinstance(one, exp.Anonymous) and one.name.upper() == "RAISE_ERROR" and one.expressions[0].name == why
+        for one in results
+    )
 
 
 def sliced(length: exp.Expr, text: str) -> str:
@@ -93,7 +104,7 @@ def sliced(length: exp.Expr, text: str) -> str:
     Where Spark does not generate code, the sum of place and length would overflow, and the slice would be empty.
     """
     count = _whole(length)
-    if str(_ELEMENTS) in text or (count is not None and count <= _ELEMENTS):
+    if f"> {_ELEMENTS} THEN {_ELEMENTS} ELSE" in text or (count is not None and count <= _ELEMENTS):
         return text
     return f"CASE WHEN {text} > {_ELEMENTS} THEN {_ELEMENTS} ELSE {text} END"
 
@@ -104,8 +115,13 @@ def rounded_at(place: exp.Expr, text: str) -> str:
     Java would compute that many digits.
     """
     digits = _whole(place)
-    beyond = digits is not None and _LEAST <= digits < -_LEAST and abs(digits) > MOST_DIGITS
-    return str(MOST_DIGITS if (digits or 0) > 0 else -MOST_DIGITS) if beyond else text
+    if digits is not None:
+        beyond = _LEAST <= digits < -_LEAST and abs(digits) > MOST_DIGITS
+        return str(MOST_DIGITS if digits > 0 else -MOST_DIGITS) if beyond else text
+    if isinstance(place.unnest(), exp.Literal | exp.Null) or place.find(exp.Column):  # of a column, Spark takes none
+        return text
+    ends = f"WHEN {text} > {MOST_DIGITS} THEN {MOST_DIGITS} WHEN {text} < -{MOST_DIGITS} THEN -{MOST_DIGITS}"
+    return text if f"THEN -{MOST_DIGITS} ELSE" in text else f"CASE {ends} ELSE {text} END"
 
 
 def _placed(call: exp.Anonymous, texts: list[str]) -> list[str]:
@@ -116,7 +132,7 @@ def _placed(call: exp.Anonymous, texts: list[str]) -> list[str]:
     place = _PLACED[call.name.upper()]
     literal = call.expressions[place] if place < len(texts) else None
     known = None if literal is None else _whole(literal)
-    if literal is None or BEYOND in texts[place] or (known is not None and known != _LEAST):
+    if literal is None or fails_for(literal, BEYOND) or (known is not None and known != _LEAST):
         return texts
     if isinstance(literal.unnest(), exp.Literal) and known is None:  # a key of a map
         return texts
