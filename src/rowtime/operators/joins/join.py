@@ -304,13 +304,13 @@ class Join(OfRows):
         return (self.low, self.high) if n == 0 else (-self.high, -self.low)
 
     def _test_pairs(self, tick: Tick, n: int, rows: DataFrame, others: DataFrame, *span: int) -> None:
-        """Compute the condition for all pairs, if they are computed nowhere else; a semi-join stops at a match."""
+        """Compute the condition for all pairs, if they are computed nowhere else."""
         if self.alone and self._may_fail:
             pairs = self._joined(tick, n, rows, others, "inner", *span)
             if tick.trying:
                 self._computed(tick, self._output(tick, pairs, (0, 1)))
             else:
-                pairs.count()
+                self._compute(tick, pairs)
 
     def _tries(self, tick: Tick) -> bool:
         """Return True if pairs whose condition cannot be computed are separated."""

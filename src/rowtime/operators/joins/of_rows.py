@@ -12,7 +12,7 @@ from sqlglot import exp
 from rowtime.core.fields import Micros
 from rowtime.expr.conditions import columns_in, never_fails
 from rowtime.expr.facts import Kind
-from rowtime.operators.contract import DataFrame, Derivation, Operator
+from rowtime.operators.contract import DataFrame, Derivation, Operator, Tick
 from rowtime.operators.joins.join_rows import beside
 from rowtime.operators.rows.conditions import met
 
@@ -57,6 +57,11 @@ class OfRows(Operator):
     def _may_fail(self) -> bool:
         """Return True if there may be a pair for which the condition cannot be computed."""
         return self.on is not None and not never_fails(self.on, self._kinds)
+
+    def _compute(self, tick: Tick, pairs: DataFrame) -> None:
+        """Compute the condition for pairs, in a job: a semi-join itself stops at a match."""
+        tick.describe(self, "compute the condition for every pair")
+        pairs.count()
 
     @cached_property
     def _kinds(self) -> dict[str, Kind]:

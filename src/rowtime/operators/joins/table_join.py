@@ -122,7 +122,7 @@ class TableJoin(OfRows):
         return Link((*same, (ROWTIME, ROWTIME), (WRITER, WRITER), (POSITION, POSITION)) if n == 0 else same)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Return the new rows with their matches; lazily, without a job."""
+        """Return the new rows with their matches; lazily, unless the condition of a semi-join may fail."""
         delta, table = deltas
         if delta.rows is None or (table.rows is None and not self.outer and self.alone != "left_anti"):
             return Delta(None, delta.clocks)
@@ -142,8 +142,8 @@ class TableJoin(OfRows):
         if tick.trying and self.on is not None:
             joined = self._tried(tick, rows, right)
         elif self.alone:
-            if self._may_fail:  # for all pairs; a semi-join stops at a match
-                met_by(rows, right, self._met, "inner").count()
+            if self._may_fail:
+                self._compute(tick, met_by(rows, right, self._met, "inner"))
             joined = met_by(rows, right, self._met, self.alone)
         else:
             joined = met_by(rows, right, self._met, "left" if self.outer else "inner")
