@@ -33,7 +33,7 @@ Entry = Mapping[str, Any]
 # Fields that other lines of an entry show, or that only the running tick or an upgrade uses.
 _SHOWN_ELSEWHERE = frozenset({
     "name", "input", "inputs", "gate", "gates", "columns", "items", "hidden", "timed", "closers", "declares", "made",
-    "passed", "event", "sides", "passes", "more", "origins", "column_bounds", "over", "anew",
+    "passed", "event", "sides", "passes", "more", "origins", "column_bounds", "over", "anew", "refuses_pairs",
 })  # fmt: skip
 
 

@@ -9,19 +9,20 @@ that change.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 
-from rowtime.core.columns import CHANGED_BY, DUE, LEFT_EVENT, MET, RIGHT_EVENT, STOP, VERSION, WEIGHT
+from rowtime.core.columns import CHANGED_BY, DUE, FRESH, LEFT_EVENT, MET, RIGHT_EVENT, STOP, VERSION, WEIGHT
+from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import conjuncts
 from rowtime.frames.local import joined
 from rowtime.operators.contract import Column, Delta, Derivation, Link, Operator, Pairs, Shape, Tick, named, quoted
 from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import Kept, StateNote
-from rowtime.operators.events.lifetime_join import OfEvents, side_of
+from rowtime.operators.events.lifetime_join import COVERING, OfEvents, flagged, side_of
 from rowtime.operators.events.versions import BEFORE, as_of, differences, versions_of
 from rowtime.operators.joins.join_rows import beside
 from rowtime.operators.rows.conditions import joined_if
@@ -44,11 +45,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AntiJoin(OfEvents):
-    """The ``left`` events while no ``right`` event for which ``on`` holds is alive; columns as in `LifetimeJoin`."""
+    """The ``left`` events while no ``right`` event for which ``on`` holds is alive; columns as in `LifetimeJoin`.
+
+    ``refuses_pairs``: pairs for which ``on`` cannot be computed are refused here. In an outer join, its join does that.
+    """
+
+    refuses_pairs: bool = field(default=False, metadata=UNSTORED)
 
     kind: ClassVar[str] = "lifetime anti-join"
     _changed: ClassVar[tuple[str, ...]] = ()
-    covering: ClassVar[str] = "__ls < __re AND __rs < __le"
+    covering: ClassVar[str] = COVERING
     """The times of a right event that covers a left one."""
 
     def keeps(self) -> tuple[StateNote, ...]:
@@ -98,7 +104,7 @@ class AntiJoin(OfEvents):
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
         """Return the operator for the uncovered pieces in each version."""
-        return SpeculativeAntiJoin(self.name, below[0], below[1], self.names, self.on)
+        return SpeculativeAntiJoin(self.name, below[0], below[1], self.names, self.on, self.refuses_pairs)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Return the uncovered pieces of left events up to the bound, minus those emitted before."""
@@ -147,12 +153,19 @@ class AntiJoin(OfEvents):
         alive = netted(left.drop(DUE), identity).where(f"__ls < {bound}L")
         covers = alive.selectExpr("*", "__le AS __rs", "__le AS __re")
         if right is not None:
-            others = netted(right.drop(DUE), self._identity(1)).where(f"__rs < {bound}L").drop(WEIGHT)
-            met = self._pairs(tick, alive, others).select(*map(quoted, covers.columns))
+            others = netted(right.drop(DUE), self._identity(1)).where(f"__rs < {bound}L")
+            self._refuse(tick, [alive, others], f"greatest(__ls, __rs) >= {before}L")
+            met = self._pairs(tick, alive, others.drop(WEIGHT)).select(*map(quoted, covers.columns))
             covers = covers.unionByName(met)
         pieces = gaps(covers, identity).where(f"__x < {bound}L AND __rs >= {before}L")
         until = f"IF(__rs < {bound}L, __rs, {END}L) AS {STOP}"
         return pieces.selectExpr(*map(quoted, self.names[0]), "__x", until, WEIGHT)
+
+    def _refuse(self, tick: Tick, sides: Sequence[DataFrame | None], also: str) -> None:
+        """Refuse the pairs that satisfy ``also`` and for which the condition fails."""
+        left, right = sides
+        if self.refuses_pairs and tick.trying and self.on is not None and left is not None and right is not None:
+            self._refused(tick, left, right, also)
 
     def _pairs(self, tick: Tick, left: DataFrame, right: DataFrame) -> DataFrame:
         """Return the left events with the right ones that cover them."""
@@ -204,6 +217,7 @@ class SpeculativeAntiJoin(AntiJoin):
         self, tick: Tick, old: Sequence[DataFrame | None], new: Sequence[DataFrame | None]
     ) -> DataFrame | None:
         left, right = (both(before, now) for before, now in zip(old, new, strict=True))
+        self._refuse(tick, flagged(old, new), " OR ".join(FRESH))
         own = self._identity(0)
         met = None if left is None or new[1] is None else self._met(tick, left, new[1])
         touched = [None if rows is None else rows.select(*map(quoted, own), CHANGED_BY, MET) for rows in (new[0], met)]

@@ -62,6 +62,8 @@ from rowtime.sql.generate import quoted
 
 SIDES = ("left", "right")  # names of the state of each side
 STARTS = (LEFT_EVENT[0], RIGHT_EVENT[0])
+COVERING = "__ls < __re AND __rs < __le"
+"""The condition that two events are alive at one time."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,26 @@ class OfEvents(Binary):
 
     def _identity(self, n: int) -> list[str]:
         return [*self.names[n], *(LEFT_EVENT, RIGHT_EVENT)[n][:2]]
+
+    @property
+    def _pair_names(self) -> list[str]:
+        return [quoted(name) for side in self.names for name in side]
+
+    @staticmethod
+    def _times(left: DataFrame) -> list[str]:
+        """Return the hidden columns of pairs; of two changes, the pair comes with the later one."""
+        change = ["greatest(__lq, __rq)", "greatest(__lc, __rc)"] if LEFT_EVENT[3] in left.columns else []
+        return derived_columns("greatest(__ls, __rs)", "least(__le, __re)", "__ld * __rd", *change)
+
+    def _refused(self, tick: Tick, left: DataFrame, right: DataFrame, also: str) -> DataFrame:
+        """Return the pairs of two sides that satisfy the condition and ``also``; refuse those for which it fails."""
+        left, right = _own(left, LEFT_EVENT[2:]), _own(right, RIGHT_EVENT[2:])
+        types = [kind for node in self.inputs for kind in tick.types(node)]
+        kinds = dict(zip((name for side in self.names for name in side), types, strict=True))
+        equal, others = sorted_out(self.on, self.names[0], kinds)
+        rows = joined(left, right, " AND ".join([f"({COVERING} AND ({also}))", *equal]), "inner")
+        attempts = judged(rows, [others], {}, [], rows.columns)
+        return refuse_events(tick, self, attempts.selectExpr(*self._pair_names, *self._times(left), BROKEN))
 
 
 @dataclass(frozen=True)
@@ -241,11 +263,9 @@ class LifetimeJoin(OfEvents):
         matched: int | None = tick.control(self).matched
         if matched is not None:
             return matched
-        starts = (
-            None if rows is None else rows.selectExpr(f"-{of} AS {of}") for rows, of in zip(old, STARTS, strict=True)
-        )
-        least = [None if rows is None else least_of(rows, of) for rows, of in zip(starts, STARTS, strict=True)]
-        return max((1 - start for start in least if start is not None), default=BEGINNING)
+        kept = [(rows, start) for rows, start in zip(old, STARTS, strict=True) if rows is not None]
+        last = [least_of(rows.selectExpr(f"-{start} AS {start}"), start) for rows, start in kept]
+        return max((1 - start for start in last if start is not None), default=BEGINNING)
 
     @property
     def _changes(self) -> tuple[str, ...]:
@@ -307,13 +327,14 @@ class LifetimeJoin(OfEvents):
     def _pairs(
         self, tick: Tick, old: Sequence[DataFrame | None], new: Sequence[DataFrame | None], *, at_once: bool
     ) -> DataFrame | None:
-        """Return the pairs with a new row: in two joins or, ``at_once``, in one that excludes pairs of old rows."""
-        everything = [both(one, other) for one, other in zip(old, new, strict=True)]
-        if at_once and not any(rows is None for rows in (*old, *new)):
-            left, right = (
-                both(_flagged(old[n], FRESH[n], "false"), _flagged(new[n], FRESH[n], "true")) for n in (0, 1)
-            )
+        """Return the pairs with a new row: in two joins or, ``at_once``, in one that excludes pairs of old rows.
+
+        In one if some may fail: an end that removes a pair of an old row counts with that pair.
+        """
+        if tick.trying or (at_once and not any(rows is None for rows in (*old, *new))):
+            left, right = flagged(old, new)
             return self._joined(tick, left, right, " OR ".join(FRESH))
+        everything = [both(one, other) for one, other in zip(old, new, strict=True)]
         sides = [(new[0], everything[1]), (old[0], new[1])]
         return reduce(both, (self._joined(tick, one, other) for one, other in sides), None)
 
@@ -323,19 +344,11 @@ class LifetimeJoin(OfEvents):
         """Return the pairs of two sides that satisfy the condition, and ``also``."""
         if left is None or right is None:
             return None
-        left, right = _own(left, LEFT_EVENT[2:]), _own(right, RIGHT_EVENT[2:])
-        together = f"__ls < __re AND __rs < __le AND ({also})"
-        names = [quoted(name) for side in self.names for name in side]
-        change = ["greatest(__lq, __rq)", "greatest(__lc, __rc)"] if self.versioned else []
-        times = derived_columns("greatest(__ls, __rs)", "least(__le, __re)", "__ld * __rd", *change)
         if tick.trying:
-            types = [kind for node in self.inputs for kind in tick.types(node)]
-            kinds = dict(zip((n for side in self.names for n in side), types, strict=True))
-            equal, others = sorted_out(self.on, self.names[0], kinds)
-            rows = joined(left, right, " AND ".join([f"({together})", *equal]), "inner")
-            attempts = judged(rows, [others], {}, [], rows.columns)
-            return refuse_events(tick, self, attempts.selectExpr(*names, *times, BROKEN))
-        return joined(left, right, " AND ".join([*self._on_parts, together]), "inner").selectExpr(*names, *times)
+            return self._refused(tick, left, right, also)
+        left, right = _own(left, LEFT_EVENT[2:]), _own(right, RIGHT_EVENT[2:])
+        met_by = " AND ".join([*self._on_parts, COVERING, f"({also})"])
+        return joined(left, right, met_by, "inner").selectExpr(*self._pair_names, *self._times(left))
 
 
 def side_of(
@@ -352,6 +365,12 @@ def _own(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     return rows.selectExpr(
         *(f"{quoted(name)} AS {quoted(named.get(name, name))}" for name in rows.columns if name != DUE)
     )
+
+
+def flagged(old: Sequence[DataFrame | None], new: Sequence[DataFrame | None]) -> list[DataFrame | None]:
+    """Return the rows of each side, old and new ones, with a flag (`FRESH`) that a row is new."""
+    sides = zip(FRESH, old, new, strict=True)
+    return [both(_flagged(one, name, "false"), _flagged(other, name, "true")) for name, one, other in sides]
 
 
 def _flagged(rows: DataFrame | None, name: str, value: str) -> DataFrame | None:

@@ -75,7 +75,8 @@ class LifetimeJoins:
         condition = self._condition(From(left.node, (*lefts, *rights)), (lefts, rights), node, others)
         names = tuple(tuple(name for source in inputs for name in named_in(source)) for inputs in (lefts, rights))
         if kind in ("ANTI", "SEMI"):
-            anti = AntiJoin(self._fresh("anti"), left.node, right.node, names, condition)  # type: ignore[arg-type]
+            both = left.node, right.node
+            anti = AntiJoin(self._fresh("anti"), *both, names, condition, refuses_pairs=True)  # type: ignore[arg-type]
             return From(anti if kind == "ANTI" else self._met(left.node, anti, names[0], taken), lefts)
         if meets:
             left, right = (periods.with_times(source, number) for number, source in enumerate((left, right)))
