@@ -78,7 +78,7 @@ def fields_of(kind: str) -> dict[str, str]:
         struct = exp.DataType.build(kind, dialect="spark")
     except (SqlglotError, ValueError):
         return {}
-    return {part.name: type_of(part.args["kind"]) for part in struct.expressions}
+    return {part.name: _type_of_field(part) for part in struct.expressions}
 
 
 def array_text(element: str) -> str:
@@ -101,12 +101,20 @@ def element_of(kind: str) -> str:
 def type_of(node: exp.DataType) -> str:
     """Return a parsed type in the notation of frames."""
     if node.this == exp.DType.STRUCT:
-        return struct_text({part.name: type_of(part.args["kind"]) for part in node.expressions})
+        return struct_text({part.name: _type_of_field(part) for part in node.expressions})
     if node.this == exp.DType.ARRAY:
         return array_text(type_of(node.expressions[0]))
     if node.this in KINDS and not node.expressions and not node.args.get("collate"):
         return KINDS[node.this]
     return re.sub(r"\s*,\s*", ",", node.sql("spark").lower())
+
+
+def _type_of_field(field: exp.ColumnDef) -> str:
+    """Return the type of a field of a struct; sqlglot reads its collation as a constraint of a column."""
+    kind = type_of(field.args["kind"])
+    kinds = (constraint.args["kind"] for constraint in field.args.get("constraints") or ())
+    collations = [of.this.name.lower() for of in kinds if isinstance(of, exp.CollateColumnConstraint)]
+    return " collate ".join([kind, *collations])
 
 
 def sql_type(kind: str, *, bits: bool = False) -> str:
