@@ -3,7 +3,8 @@
     python -m benchmarks.inputs [--rows 1000000] [--tries 3] [--only json] [--key "INITCAP(k)"] [--value "SUM(v)"]
 
 sorts each by its event time with 60 s for disorder, and counts and sums by minute and key into Parquet: rowtime on the
-driver, rowtime in tasks of Spark, and Spark's own engine, in turns in one process with two shuffle partitions. It
+driver, in one task of Spark, in tasks as by default, and Spark's own engine, in turns in one process with two shuffle
+partitions. It
 prints the median seconds, the jobs of a tick, and the speed against Spark's engine. The groups have to be equal; Spark
 does not show the last minutes, because its input has no end. ``--key``: group by an expression over k and note;
 ``--value``: an aggregate of v, as a DOUBLE if it is not a sum.
@@ -33,10 +34,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 import rowtime as rt
 from reliability.broker import Broker, find_connector
+from rowtime.runtime.executors.executor import SparkJob
+from rowtime.runtime.executors.tasks import Tasks
 
 BEGIN: Final = 1_704_067_200  # 2024-01-01, seconds
 FILES, PARTITIONS, KEYS, MINUTES, TOLERANCE = 16, 16, 100, 60, 60
 TICKS: Final = 2
+OURS: Final = ("driver", "one task", "tasks")
 CSV: Final = {"header": "true", "escape": '"'}  # as Spark needs it to read quotes that are doubled inside of fields
 SCHEMA: Final = "k STRING, v INT, note STRING, ev TIMESTAMP"
 QUERY: Final = """
@@ -123,16 +127,27 @@ def send(broker: Broker, rows: int) -> None:
     producer.flush()
 
 
+class OneTask(SparkJob):
+    """A tick is never divided."""
+
+    def tasks(self, spark: SparkSession) -> int:  # noqa: ARG002 - the contract's
+        """Return one."""
+        return 1
+
+
 def ours(  # noqa: PLR0913 - a source, and how it is read
     spark: SparkSession, source: str, place: Path, small_ticks: str, limits: rt.Limits, *, of: Asked, end: bool
 ) -> Run:
     """Run rowtime to the end of its present input."""
-    pipeline = rt.Pipeline(spark, home=place / "home", small_ticks=small_ticks)
+    where = "driver" if small_ticks == "driver" else "spark"
+    pipeline = rt.Pipeline(spark, home=place / "home", small_ticks=where)
     pipeline.sql(f"CREATE STREAM a ({SCHEMA}) {source};" + of.query(place / "out"))
     jobs: list[int] = []
     began = time.perf_counter()
     engine = pipeline._engine(place / "check", limits, ends=end)  # noqa: SLF001 - a benchmark counts its jobs
     engine.available_now = True
+    if small_ticks == "one task":
+        engine.tasks = Tasks(OneTask()).over(engine.sources.values())
     while True:
         before = engine._job_times.next()  # noqa: SLF001 - as above
         if engine.tick() is None:
@@ -176,11 +191,11 @@ def measure(spark: SparkSession, name: str, forms: Mapping[str, Callable[[Path],
             seconds[form] += [spent] if turn else []
     assert spark.sparkContext is not None
     mine, theirs = answers["driver"], answers["native"]
-    equal = answers["tasks"] == mine and theirs <= mine and len(theirs) > 0.9 * len(mine)
+    equal = all(answers[form] == mine for form in OURS) and theirs <= mine and len(theirs) > 0.9 * len(mine)
     middles = {form: median(each) for form, each in seconds.items()}
-    speed = {form: round(middles["native"] / middles[form], 2) for form in ("driver", "tasks")}
+    speed = {form: round(middles["native"] / middles[form], 2) for form in OURS}
     shown = {form: round(each, 2) for form, each in middles.items()}
-    jobs_a_tick = {form: jobs[form] for form in ("driver", "tasks")}
+    jobs_a_tick = {form: jobs[form] for form in OURS}
     result = {"input": name, "seconds": shown, "jobs a tick": jobs_a_tick, "speed against Spark": speed}
     print(json.dumps({**result, "answers": "equal" if equal else "DIFFERENT"}), flush=True)
     if not equal:
@@ -224,6 +239,7 @@ def measure_files(spark: SparkSession, folder: Path, kind: str, asked_for: argpa
 
     forms: dict[str, Callable[[Path], Run]] = {
         "driver": lambda place: ours(spark, source, place, "driver", limits, of=of, end=True),
+        "one task": lambda place: ours(spark, source, place, "one task", limits, of=of, end=True),
         "tasks": lambda place: ours(spark, source, place, "spark", limits, of=of, end=True),
         "native": lambda place: native(spark, theirs, place, of),
     }
@@ -245,6 +261,7 @@ def measure_kafka(spark: SparkSession, _folder: Path, kind: str, asked_for: argp
 
         forms: dict[str, Callable[[Path], Run]] = {
             "driver": lambda place: ours(spark, source, place, "driver", limits, of=of, end=False),
+            "one task": lambda place: ours(spark, source, place, "one task", limits, of=of, end=False),
             "tasks": lambda place: ours(spark, source, place, "spark", limits, of=of, end=False),
             "native": lambda place: native(spark, theirs, place, of),
         }

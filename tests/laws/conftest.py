@@ -9,7 +9,8 @@ from zlib import crc32
 import pytest
 
 from rowtime.runtime.engine import Engine
-from rowtime.runtime.executors.tasks import Tasks, in_process
+from rowtime.runtime.executors.executor import InProcess
+from rowtime.runtime.executors.tasks import Tasks
 from rowtime.state import journal
 from rowtime.testing import runner
 
@@ -44,12 +45,14 @@ def by_spark() -> None:
 
 
 @pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[Tasks]:
-    """Every engine of the test sends its ticks."""
+def sent(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[Tasks]:
+    """Every engine of the test sends its ticks, in so many parts as the fixture's parameter says."""
     tasks: list[Tasks] = []
 
+    parts = request.param if hasattr(request, "param") else 1
+
     def engine(*given: Any, **named: Any) -> Engine:
-        tasks.append(Tasks(in_process))
+        tasks.append(Tasks(InProcess(parts)))
         return Engine(*given, **(named | {"tasks": tasks[-1]}))
 
     monkeypatch.setattr(runner, "Engine", engine)

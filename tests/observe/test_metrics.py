@@ -342,7 +342,8 @@ def test_alerts_and_dashboard_use_existing_metrics_and_labels() -> None:
     unused = {family.sample for family in FAMILIES} - shown
     assert unused == {
         families.BOUND.sample, families.OTHERS_BEHIND.sample, families.LAST_TICK.sample,
-        families.JOBS.sample, families.FILES.sample, families.BYTES.sample, families.RETRIES.sample,
+        families.JOBS.sample, families.TASKS.sample, families.SHUFFLED.sample,
+        families.FILES.sample, families.BYTES.sample, families.RETRIES.sample,
     }  # fmt: skip
 
 

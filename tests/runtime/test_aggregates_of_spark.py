@@ -12,7 +12,8 @@ import pytest
 from conformance.edge_values import VALUES
 from rowtime.frames.kinds import arrow_of
 from rowtime.frames.local import LocalFrame
-from rowtime.runtime.executors.tasks import Run, Tasks, in_a_task, in_process
+from rowtime.runtime.executors.executor import Executor, InProcess, SparkJob
+from rowtime.runtime.executors.tasks import Tasks
 from tests.runtime.test_values_of_spark import SQL, TICKS, run
 
 if TYPE_CHECKING:
@@ -42,9 +43,9 @@ CALLS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("how", [in_process, in_a_task])
+@pytest.mark.parametrize("how", [InProcess(), SparkJob()])
 def test_a_task_computes_with_aggregates_that_catalyst_computes_in_its_job(
-    spark: SparkSession, tmp_path: Path, how: Run
+    spark: SparkSession, tmp_path: Path, how: Executor
 ) -> None:
     tasks = Tasks(how)
     apart = run(spark, tmp_path / "spark", STREAM + MANY, here=False)
@@ -56,13 +57,15 @@ def test_a_task_computes_with_aggregates_that_catalyst_computes_in_its_job(
     assert tasks.needs == ""
     assert driver["local"] == {True}
     assert sent["local"] == set()
-    if how is in_a_task:
+    if isinstance(how, SparkJob):
         assert sent["jobs"][1:] == [1] * (TICKS - 1)  # in the first tick, expressions over groups are met
 
 
 @pytest.mark.parametrize("query", [EQUAL, BIT], ids=["correlation", "bitmap"])
-@pytest.mark.parametrize("how", [in_process, in_a_task])
-def test_a_group_whose_aggregate_fails_is_refused(spark: SparkSession, tmp_path: Path, how: Run, query: str) -> None:
+@pytest.mark.parametrize("how", [InProcess(), SparkJob()])
+def test_a_group_whose_aggregate_fails_is_refused(
+    spark: SparkSession, tmp_path: Path, how: Executor, query: str
+) -> None:
     tasks = Tasks(how)
     apart = run(spark, tmp_path / "spark", STREAM + query, here=False)
     sent = run(spark, tmp_path / "sent", STREAM + query, here=True, tasks=tasks)

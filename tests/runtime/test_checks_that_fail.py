@@ -11,7 +11,8 @@ import pytest
 
 import rowtime as rt
 from rowtime.frames.local import is_local
-from rowtime.runtime.executors.tasks import Tasks, in_process
+from rowtime.runtime.executors.executor import InProcess
+from rowtime.runtime.executors.tasks import Tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +44,7 @@ def run(spark: SparkSession, place: Path, tasks: Tasks | None) -> tuple[Any, ...
 
 @pytest.mark.parametrize("how", ["driver", "tasks"])
 def test_rows_that_fail_are_refused_where_the_tick_is_computed(spark: SparkSession, tmp_path: Path, how: str) -> None:
-    tasks = Tasks(in_process) if how == "tasks" else None
+    tasks = Tasks(InProcess()) if how == "tasks" else None
     rows, totals, local = run(spark, tmp_path, tasks)
     assert rows == [None, 7]
     assert totals == {

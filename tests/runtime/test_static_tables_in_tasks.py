@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.runtime.executors.tasks import Run, Tasks, in_a_task, in_process
+from rowtime.runtime.executors.executor import Executor, InProcess, SparkJob
+from rowtime.runtime.executors.tasks import Tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +33,7 @@ HOUR = 3_600_000_000
 START = 1_704_103_200_000_000  # 2024-01-01 10:00
 
 
-def run(spark: SparkSession, place: Path, how: Run | None) -> dict[str, Any]:
+def run(spark: SparkSession, place: Path, how: Executor | None) -> dict[str, Any]:
     """Three ticks, the table of prices changes after the second one; each from a new start."""
     paths = {name: place / name for name in ("items", "prices", "out")}
     write(paths["items"], [(1, 10), (1, 9), (2, 5)])
@@ -70,8 +71,8 @@ def write(folder: Path, rows: list[tuple[int, int]]) -> None:
     pq.write_table(pa.table(table), folder / "rows.parquet")
 
 
-@pytest.mark.parametrize("how", [in_process, in_a_task])
-def test_a_tick_that_copies_tables_is_computed_in_a_task(spark: SparkSession, tmp_path: Path, how: Run) -> None:
+@pytest.mark.parametrize("how", [InProcess(), SparkJob()])
+def test_a_tick_that_copies_tables_is_computed_in_a_task(spark: SparkSession, tmp_path: Path, how: Executor) -> None:
     driver, sent = (run(spark, tmp_path / name, way) for name, way in (("driver", None), ("sent", how)))
     assert len(driver["rows"]) == 2 * 6 + 9
     assert [row["price"] for row in driver["rows"]] == [10, 5] * 6 + [11, 6, 1] * 3

@@ -13,7 +13,8 @@ import pytest
 
 import rowtime as rt
 from rowtime.core.errors import Refused
-from rowtime.runtime.executors.tasks import Tasks, in_process
+from rowtime.runtime.executors.executor import InProcess
+from rowtime.runtime.executors.tasks import Tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -169,15 +170,16 @@ def test_a_task_that_fails_leaves_no_files(tmp_path: Path, spark: SparkSession) 
     filled(place)
     sent: list[set[str]] = []
 
-    def fails(session: SparkSession, packed: bytes, scans: Sequence[StreamScan], questions: Questions) -> bytes:
-        report = in_process(session, packed, scans, questions)
-        sent.append(files_below(place))
-        return report if len(sent) > 1 else _failed()
+    class Fails(InProcess):
+        def whole(self, spark: SparkSession, packed: bytes, scans: Sequence[StreamScan], questions: Questions) -> bytes:
+            report = super().whole(spark, packed, scans, questions)
+            sent.append(files_below(place))
+            return report if len(sent) > 1 else _failed()
 
     pipeline = rt.Pipeline(spark, home=place / "home", small_ticks="spark").sql(SQL.format(out=place / "out"))
     pipeline.sink("result", lambda _batch: None)
     engine: Engine = pipeline._engine(place / "check", rt.Limits(rows=6), ends=False)
-    engine.tasks = Tasks(fails)
+    engine.tasks = Tasks(Fails())
     before = files_below(place)
     assert engine.tick() is not None
     assert len(sent) == 1

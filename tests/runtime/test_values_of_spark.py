@@ -14,7 +14,8 @@ import pytest
 import rowtime as rt
 from rowtime.frames.local import is_local
 from rowtime.runtime.executors.catalyst_steps import MOST_ROUNDS
-from rowtime.runtime.executors.tasks import Run, Tasks, in_a_task, in_process
+from rowtime.runtime.executors.executor import Executor, InProcess, SparkJob
+from rowtime.runtime.executors.tasks import Tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,9 +85,9 @@ def test_rows_stay_on_the_driver_and_are_those_of_spark(spark: SparkSession, tmp
     assert driver["jobs"][BAD] <= 6 < apart["jobs"][BAD], (driver["jobs"], apart["jobs"])
 
 
-@pytest.mark.parametrize("how", [in_process, in_a_task])
+@pytest.mark.parametrize("how", [InProcess(), SparkJob()])
 def test_a_task_computes_with_values_that_catalyst_computes_in_its_job(
-    spark: SparkSession, tmp_path: Path, how: Run
+    spark: SparkSession, tmp_path: Path, how: Executor
 ) -> None:
     tasks = Tasks(how)
     driver, sent = run(spark, tmp_path / "driver", here=True), run(spark, tmp_path / "sent", here=True, tasks=tasks)
@@ -99,7 +100,7 @@ def test_a_task_computes_with_values_that_catalyst_computes_in_its_job(
         for way in ("driver", "sent")
     ]
     assert files[0] == files[1]  # trials leave none behind
-    if how is in_a_task:
+    if isinstance(how, SparkJob):
         assert sent["jobs"][0] <= 4  # expressions over groups are met once there are groups
         assert [*sent["jobs"][1:BAD], *sent["jobs"][BAD + 1 :]] == [1] * (len(sent["jobs"]) - 2)
         assert sent["jobs"][BAD] <= 3, sent["jobs"]

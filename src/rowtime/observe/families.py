@@ -117,6 +117,8 @@ TICK_SECONDS: Final = Family(
     "rowtime_tick_seconds", ("part",), COUNTER, "seconds that ticks took in this process, by part"
 )
 JOBS: Final = Family("rowtime_spark_jobs", (), COUNTER, "Spark jobs of the ticks of this process")
+TASKS: Final = Family("rowtime_spark_tasks", (), COUNTER, "tasks of Spark that computed the ticks of this process")
+SHUFFLED: Final = Family("rowtime_shuffled_bytes", (), COUNTER, "bytes that they passed on to the last one of a tick")
 FILES: Final = Family("rowtime_written_files", (), COUNTER, "files that ticks of this process have written")
 BYTES: Final = Family("rowtime_written_bytes", (), COUNTER, "bytes of these files")
 RETRIES: Final = Family("rowtime_retries", (), COUNTER, "ticks that failed and were tried again, in this process")
@@ -126,7 +128,8 @@ RETRYING: Final = Family(
 
 FAMILIES: Final = (
     BOUND, FRESHNESS, WRITERS, BEHIND, OTHERS_BEHIND, HELD, HOLDING, STATE_ROWS, STATE_BYTES, GATE_ROWS, REFUSED,
-    LATENESS, ROWS_OUT, ROWS_IN, BACKLOG, TICKS, LAST_TICK, TICK_SECONDS, JOBS, FILES, BYTES, RETRIES, RETRYING,
+    LATENESS, ROWS_OUT, ROWS_IN, BACKLOG, TICKS, LAST_TICK, TICK_SECONDS, JOBS, TASKS, SHUFFLED, FILES, BYTES, RETRIES,
+    RETRYING,
 )  # fmt: skip
 
 

@@ -43,7 +43,8 @@ class _Figures:
         yield from families.values_of(engine.plan, engine.entry, engine.clock())
         yield from (Value(families.ROWS_IN, (name,), many) for name, many in [*self.rows_in.items()])
         yield from (Value(families.TICK_SECONDS, (part,), ms / 1000) for part, ms in [*self.milliseconds.items()])
-        for family in (families.TICKS, families.JOBS, families.FILES, families.BYTES, families.RETRIES):
+        spread = families.JOBS, families.TASKS, families.SHUFFLED
+        for family in (families.TICKS, *spread, families.FILES, families.BYTES, families.RETRIES):
             yield Value(family, (), self.counts[family])
         yield Value(families.RETRYING, (), self.failed)
 
@@ -93,9 +94,9 @@ class Metrics(Observer):
             counters.rows_in.update(cost.rows_in)
             for part, spent in cost.milliseconds.items():
                 counters.milliseconds[part] += spent  # type: ignore[assignment]  # a Counter takes fractions
-            counters.counts.update(
-                {families.TICKS: 1, families.JOBS: cost.jobs, families.FILES: cost.files, families.BYTES: cost.size}
-            )
+            counters.counts.update({families.TICKS: 1, families.FILES: cost.files, families.BYTES: cost.size})
+            spread = {families.TASKS: cost.spread.tasks, families.SHUFFLED: cost.spread.shuffled}
+            counters.counts.update({families.JOBS: cost.jobs, **spread})
             counters.failed = 0
 
     def failed(self, run: Run, retries: Retries) -> None:

@@ -26,6 +26,7 @@ from rowtime.operators.contract.requirement import UNORDERED
 from rowtime.operators.over.value_clocks import Closer
 from rowtime.operators.rows.select import Item
 from rowtime.plan.formats import is_known
+from rowtime.plan.levels import Levels
 from rowtime.plan.program import Program
 
 Entry = Mapping[str, Any]
@@ -39,12 +40,12 @@ _SHOWN_ELSEWHERE = frozenset({
 
 def explain(program: Program) -> list[dict[str, Any]]:
     """Return an entry for every operator that the program runs, inputs first, each once."""
-    return [_entry(node) for node in program.operators]
+    return _entries(program.operators)
 
 
 def explain_query(root: Operator) -> list[dict[str, Any]]:
     """Return an entry for every operator below and including one, inputs first: EXPLAIN of a query."""
-    return [_entry(node) for node in walk(root)]
+    return _entries([*walk(root)])
 
 
 def as_text(entries: Sequence[Entry]) -> str:
@@ -70,7 +71,12 @@ def explained(kind: str, root: Operator) -> str:
 # -- one operator as plain values -------------------------------------------------------
 
 
-def _entry(node: Operator) -> dict[str, Any]:
+def _entries(operators: Sequence[Operator]) -> list[dict[str, Any]]:
+    levels = Levels.of(operators)
+    return [_entry(node, levels.runs(node.name)) for node in operators]
+
+
+def _entry(node: Operator, runs: str) -> dict[str, Any]:
     shape = node.emits()
     columns = [column for column in shape.columns if not column.name.startswith("__")]
     return {
@@ -79,6 +85,7 @@ def _entry(node: Operator) -> dict[str, Any]:
         "with": dict(_settings(node)),
         "inputs": [child.name for child in node.inputs],
         "requires": _needed(node),
+        "runs": runs,
         "keeps": [{"what": kept.what, "until": kept.until, "bounded_by": kept.by} for kept in node.keeps()],
         "emits": {
             "columns": [{"name": c.name, "type": c.type or None, "order": c.order.value} for c in columns],
@@ -221,6 +228,8 @@ def _lines(entry: Entry) -> Iterator[str]:
     if entry["inputs"]:
         yield f"reads     {', '.join(entry['inputs'])}"
     yield f"requires  {entry['requires']}"
+    if entry["runs"]:
+        yield f"runs in   {entry['runs']}"
     yield f"keeps     {kept or 'nothing'}"
     yield f"emits     {', '.join(map(_column_text, entry['emits']['columns'])) or 'no columns'}"
     yield f"          {'; '.join(entry['emits']['in_words'])}"

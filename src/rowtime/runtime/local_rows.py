@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,13 +12,14 @@ from rowtime.core.columns import POSITION, WRITER
 from rowtime.frames.kinds import holds, type_text
 from rowtime.frames.local import MOST, LocalFrame
 from rowtime.frames.queries import TooMany
-from rowtime.frames.tables import Column, put_together
+from rowtime.frames.tables import Column, put_together, with_chunks
 from rowtime.operators.contract.state import Segment, rows_in
 from rowtime.runtime.sources.contract import Scan, Slice, Source
 from rowtime.runtime.sources.scanned import Scanned
+from rowtime.runtime.sources.statistics import unskipped
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 INSIDE = 2  # times the rows of a tick, the greatest number that operators may make or keep
@@ -87,6 +89,19 @@ def of_segments(
         return None
     tables = _few(map(table, segments))
     return None if tables is None else LocalFrame.of(spark, put_together(fields, tables), fields)
+
+
+def beside_files(
+    spark: SparkSession, schema: StructType, files: Sequence[str], tables: Sequence[pa.Table]
+) -> DataFrame:
+    """Return the rows of files and tables that are too many for the driver, as Spark's."""
+    parts = []
+    if files or not tables:
+        parts.append(unskipped(spark.read.schema(schema).parquet(*files)))
+    if tables:
+        table = pa.concat_tables(tables, promote_options="default")
+        parts.append(spark.createDataFrame(with_chunks(table), schema=schema))
+    return reduce(lambda one, other: one.unionByName(other), parts)
 
 
 def of_table(spark: SparkSession, schema: StructType, rows: pa.Table) -> LocalFrame | None:

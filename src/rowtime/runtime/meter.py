@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has 
 from rowtime.core.time import BEGINNING, END
 from rowtime.frames.queries import spans_since
 from rowtime.runtime.late_session import is_here
-from rowtime.state.costs import DRIVER, JOBS, PLANNING, TickCost
+from rowtime.state.costs import DRIVER, JOBS, PLANNING, Spread, TickCost
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,6 +45,7 @@ class Meter:
     files: int = 0
     size: int = 0
     times: dict[str, list[int]] = field(default_factory=dict)
+    spread: Spread = field(default_factory=Spread)
     _spans: list[tuple[str, Span]] = field(default_factory=list)
     now: str = ""
     """The current part; empty while operators plan and compute."""
@@ -74,6 +75,10 @@ class Meter:
     def take(self, measured: Measured) -> None:
         """Add the counts of a meter in another process."""
         self.files, self.size, self.times = self.files + measured.files, self.size + measured.size, {**measured.times}
+
+    def add(self, measured: Measured) -> None:
+        """Add the new files of another process, but not the times of its gates: they are judged here."""
+        self.files, self.size = self.files + measured.files, self.size + measured.size
 
     def wrote(self, segments: Iterable[Segment]) -> None:
         """Count new files."""
@@ -105,9 +110,9 @@ class Meter:
         spent[DRIVER] = covered(spans_since(self._began), [*others, *self._ran], self._began, now)
         spent[PLANNING] = max(0, now - self._began - spent.total())
         milliseconds = {name: ns / MS for name, ns in spent.items()}
-        ended = self.began + now - self._began
         what = (rows_in, rows_out, refused, self.files, self.size, len(self._ran), self.times)
-        return TickCost(tick, self.began // 1000, ended // 1000, milliseconds, *what, complete=complete)
+        began, ended = self.began // 1000, (self.began + now - self._began) // 1000
+        return TickCost(tick, began, ended, milliseconds, *what, complete=complete, spread=self.spread)
 
 
 def covered(spans: Iterable[Span], without: Iterable[Span], low: int, high: int) -> int:

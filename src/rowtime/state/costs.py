@@ -4,6 +4,7 @@ The entry of a tick has its cost under ``cost``::
 
     {"began": 1767225600000000, "ended": 1767225600330000, "ms": {"input": 3.1, "plan": 117.0, "jobs": 182.4, …},
      "in": {"trades": 1000}, "out": {"big": 20}, "refused": 3, "files": 2, "bytes": 8123, "jobs": 1,
+     "tasks": 3, "largest": 520, "shuffled": 20480,
      "left": {"trades": [300, "rows"]}, "given": {"big.group": 12},
      "times": {"trades": [1767225598000000, 1767225600000000, 1767225599100000]},
      "before": {"ended": 1767225599120000, "ms": {"sinks": 4.0, "journal": 9.2}}}
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -57,15 +58,28 @@ class Left(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Spread:
+    """How a tick was spread over Spark: the number of its ``tasks``; 0 if the driver's process computed it.
+
+    ``largest``: the rows that the task with the most rows has read; ``shuffled``: the bytes that went from tasks to the
+    last one. Both are 0 if one task did all.
+    """
+
+    tasks: int = 0
+    largest: int = 0
+    shuffled: int = 0
+
+
+@dataclass(frozen=True)
 class TickCost:
     """What a tick cost: ``began`` and ``ended`` in µs UTC, milliseconds by part, rows by stream and by sink.
 
     ``complete``: false while the times of the journal entry and the delivery are unknown; then ``ended`` is the time
     before them. ``files`` and ``size`` (bytes): what the tick has written: state, refused rows and output. ``jobs``:
-    how many Spark jobs it ran, including the clock pass and sinks. ``times``: the event times of the rows that gates
-    accepted: least, greatest and, if each row was read, mean (µs UTC). ``left``: by stream, how much was unread after
-    the tick's range, and in which unit, if known. ``given``: how many rows operators gave if no gate and no sink counts
-    them, if known.
+    how many Spark jobs it ran, including the clock pass and sinks; ``spread``: over how many tasks. ``times``: the
+    event times of the rows that gates accepted: least, greatest and, if each row was read, mean (µs UTC). ``left``: by
+    stream, how much was unread after the tick's range, and in which unit, if known. ``given``: how many rows operators
+    gave if no gate and no sink counts them, if known.
     """
 
     tick: int
@@ -82,6 +96,7 @@ class TickCost:
     left: Mapping[str, Left] = field(default_factory=dict)
     complete: bool = False
     given: Mapping[str, int] = field(default_factory=dict)
+    spread: Spread = Spread()
 
     @property
     def total(self) -> float:
@@ -91,6 +106,7 @@ class TickCost:
     def stored(self, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return plain values for the journal; ``before``: how the previous tick ended, as `tail` returns it."""
         numbers = {"refused": self.refused, "files": self.files, "bytes": self.size, "jobs": self.jobs}
+        numbers |= asdict(self.spread)
         return {
             "began": self.began,
             "ended": self.ended,
@@ -133,6 +149,7 @@ def cost_of(entry: Mapping[str, Any], following: Mapping[str, Any] | None = None
         left_in(entry),
         tail is not None,
         given_in(entry),
+        Spread(*(stored.get(of.name, 0) for of in fields(Spread))),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from rowtime.expr.store_assignment import as_read
 from rowtime.frames.kinds import holds, named
 from rowtime.frames.tables import has
 from rowtime.operators.contract import functions
-from rowtime.runtime.sources.contract import BoundItem, Limits, Offsets, Slice, Source
+from rowtime.runtime.sources.contract import BoundItem, Division, Limits, Offsets, Slice, Source, in_shares
 from rowtime.sql.generate import quoted
 from rowtime.testing.transcripts import ScriptItem
 
@@ -66,11 +67,24 @@ class ScriptedSource(Source):
         table = self._table(part)
         return (fields, [table]) if has(table, fields) else None
 
-    def _table(self, part: Slice) -> pa.Table:
-        rows = [
+    def divided(self, part: Slice, many: int) -> Division | None:
+        """Return the range in parts of consecutive items."""
+        given, rows = self.given(part), self._rows(part)
+        if given is None:
+            return None
+        shares = in_shares(rows, [1] * len(rows), many)
+        return Division(
+            given[0], [(_Share(share, self._columns, ()), replace(part, rows=len(share))) for share in shares]
+        )
+
+    def _rows(self, part: Slice) -> list[ScriptItem]:
+        return [
             item for item in self._items
             if item.values is not None and part.start.get(item.writer, 1) <= item.number < part.end.get(item.writer, 1)
         ]  # fmt: skip
+
+    def _table(self, part: Slice) -> pa.Table:
+        rows = self._rows(part)
         definition = {"columns": [{"name": n, "type": t, "nullable": True} for n, t in self._columns]}
         names = {name.lower() for name, _ in self._columns} | {"rowtime"}
         values = [{k: v for k, v in (item.values or {}).items() if k in names} for item in rows]
@@ -84,6 +98,19 @@ class ScriptedSource(Source):
     def finished(self, at: Offsets) -> bool:  # noqa: ARG002
         """Return False: an end is an item of the transcript."""
         return False
+
+
+class _Share(ScriptedSource):
+    """A part of the items; like a file, it can be asked for the rowtimes alone."""
+
+    def column(self, part: Slice, name: str) -> list[pa.Table] | None:
+        """Return a timestamp column with writers and positions; ``None`` if it is none, or for a missing rowtime."""
+        table = self._table(part)
+        if name not in table.column_names or not pa.types.is_timestamp(table[name].type):
+            return None
+        if name == ROWTIME and table[name].null_count:
+            return None
+        return [table.select([WRITER, POSITION]).append_column("t", table[name].cast(pa.int64()))]
 
 
 def with_collations(rows: DataFrame, columns: Iterable[tuple[str, str]]) -> DataFrame:

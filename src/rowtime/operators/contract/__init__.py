@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from rowtime.operators.contract.distribution import Distribution
 from rowtime.operators.contract.edge import EDGES, Column, Delta, EventTime, Origin, Shape
 from rowtime.operators.contract.fires import FireColumns
 from rowtime.operators.contract.lineage import (
@@ -37,6 +38,7 @@ __all__ = [
     "DataFrame",
     "Delta",
     "Derivation",
+    "Distribution",
     "EventTime",
     "FireColumns",
     "Fired",

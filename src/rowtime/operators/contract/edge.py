@@ -198,7 +198,8 @@ class Delta:
     number of rows from which they are computed, if that is known. Every rowtime is in [``lowest``, ``highest``] (µs
     UTC). ``peek`` reads columns of every row without a Spark job, if the source can; ``files`` are the rows in files
     that a sink may take as they are, ``final`` other events. ``timeline``: the event time's bounds. ``left``: the
-    clocks of writers that left after their rows of this tick.
+    clocks of writers that left after their rows of this tick. ``partial``: the rows are partial results of the
+    operator above (`Operator.combined`).
     """
 
     rows: DataFrame | None
@@ -212,3 +213,4 @@ class Delta:
     timeline: Timeline | None = None
     about: int | None = None
     left: Clocks = field(default_factory=dict)
+    partial: bool = False

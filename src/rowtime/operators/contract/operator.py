@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.expr.facts import Fact
+from rowtime.operators.contract.distribution import Distribution
 from rowtime.operators.contract.edge import Column, Delta, EventTime, Origin, Shape, shaped_once
 from rowtime.operators.contract.fires import FireColumns
 from rowtime.operators.contract.lineage import Derivation, Link, Pairs, named
@@ -335,6 +336,14 @@ class Operator(ABC):
         emit events.
         """
         return None
+
+    def distribution(self) -> Distribution:
+        """Return how the rows of its inputs may be distributed over the tasks of a tick."""
+        return Distribution.SINGLE
+
+    def combined(self, tick: Tick, delta: Delta) -> Delta:  # noqa: ARG002 - the operator's
+        """Return what goes from a part of its input's rows to the task that has all: them, or partial results."""
+        return delta
 
     @abstractmethod
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:

@@ -41,6 +41,13 @@ class Tick(Protocol):
         """Return what this tick takes from the source of a stream."""
         ...
 
+    def needs_all_rows(self, why: str) -> None:
+        """Note that a step depends on rows before those that it is given, for another reason than the marks of gates.
+
+        An operator whose rows may be in any task says so; the tick then is computed by one task.
+        """
+        ...
+
     def refused(self, gate: str) -> Sequence[DataFrame]:
         """Return the rows that the gate of that name refused in this tick."""
         ...

@@ -20,7 +20,19 @@ from rowtime.core.errors import refuse
 from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END, shift
 from rowtime.kernels.blame import Raise
-from rowtime.operators.contract import Column, DataFrame, Delta, Derivation, Origin, Shape, Tick, Unary, micros, quoted
+from rowtime.operators.contract import (
+    Column,
+    DataFrame,
+    Delta,
+    Derivation,
+    Distribution,
+    Origin,
+    Shape,
+    Tick,
+    Unary,
+    micros,
+    quoted,
+)
 from rowtime.operators.contract.gates import Gate, beyond_arrival
 from rowtime.operators.contract.lateness import added
 from rowtime.operators.contract.requirement import WRITERS
@@ -165,6 +177,11 @@ class TSort(Unary):
             return None
         time = next((item.expression for item in self.input.hidden if item.column.name == PROMOTED_TIME), None)
         return Origin(ROWTIME) if time is not None and time == self.input.value_of(column) else None
+
+    def distribution(self) -> Distribution:
+        """Return any task, unless its guard decides about later rows."""
+        guarded = self.early is not None or self.ahead is not None or self.resync
+        return Distribution.SINGLE if guarded else Distribution.ANY
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Judge the new rows by the marks, and promote the accepted ones."""

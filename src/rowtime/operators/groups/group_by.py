@@ -114,9 +114,21 @@ class GroupBy(RowGroups, Unary):
         """Return True if rows are merged at once: otherwise those of open groups are kept as they are."""
         return self.accumulators.splits
 
+    def combined(self, tick: Tick, delta: Delta) -> Delta:
+        """Return the columns that are kept of each row: partial results, or those that the aggregates use."""
+        delta = self.computing(tick, delta)
+        if delta.rows is None:
+            return delta
+        rows = self._seeded(tick, delta)
+        if self._merges(tick):
+            merges = self.accumulators.merges(self._types(tick))
+            rows = grouped(rows, self._key_names(), [*merges, *self._seen()])
+        return replace(delta, rows=rows, partial=True)
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Aggregate new rows with the due kept ones; keep the rest."""
-        delta, control = self.computing(tick, deltas[0]), tick.control(self)
+        delta, control = deltas[0], tick.control(self)
+        delta = delta if delta.partial else self.computing(tick, delta)
         bound = max(least(delta.clocks.values()), control.closed)
         segments = tick.segments(self)
         # Between two ends of groups no kept row can be due, whatever times its segment spans.
@@ -231,6 +243,8 @@ class GroupBy(RowGroups, Unary):
 
     def _seeded(self, tick: Tick, delta: Delta) -> DataFrame:
         assert delta.rows is not None
+        if delta.partial:
+            return delta.rows
         keys = [key.sql for key in self.keys]
         seen = [f"{ROWTIME} AS {SEEN}"] if self._ends.seen else []
         return delta.rows.selectExpr(*keys, *self.accumulators.seeds(self._types(tick, delta.rows)), *seen)

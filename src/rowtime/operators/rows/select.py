@@ -22,6 +22,7 @@ from rowtime.operators.contract import (
     DataFrame,
     Delta,
     Derivation,
+    Distribution,
     FireColumns,
     Link,
     Operator,
@@ -196,6 +197,10 @@ class Select(Unary):
     def reads_once(self) -> bool:
         """Return True."""
         return True
+
+    def distribution(self) -> Distribution:
+        """Return any task."""
+        return Distribution.ANY
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """Return the new rows, filtered and projected; lazily, without a job."""

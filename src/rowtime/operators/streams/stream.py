@@ -34,7 +34,7 @@ from rowtime.core.columns import (
 from rowtime.core.fields import OPTIONS, UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, UNREACHED
 from rowtime.frames.local import is_local, joined
-from rowtime.operators.contract import Column, DataFrame, Delta, Operator, Shape, Tick, micros, quoted
+from rowtime.operators.contract import Column, DataFrame, Delta, Distribution, Operator, Shape, Tick, micros, quoted
 from rowtime.operators.contract.gates import Gate, Verdict, beyond_arrival
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.lateness import added
@@ -120,6 +120,12 @@ class Stream(Operator):
     def timed_by(self, below: Sequence[frozenset[str]]) -> frozenset[str]:  # noqa: ARG002 - it has no inputs
         """Return itself."""
         return frozenset() if self.has_own_time else frozenset({self.name})
+
+    def distribution(self) -> Distribution:
+        """Return any task, unless a guard or a bound among the rows decides about later ones."""
+        guarded = self.early is not None or self.ahead is not None or self.resync
+        bounded = self.event_bounds or self.column_bounds
+        return Distribution.SINGLE if guarded or bounded or self.batched else Distribution.ANY
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """Take the tick's range, give each row its rowtime, and refuse rows below the clock."""
@@ -348,6 +354,7 @@ class Stream(Operator):
             rows = beside(rows, moved, SHOWN)
             arrival = f"greatest({ARRIVAL}, {SHOWN})"
         if intake.raises:
+            tick.needs_all_rows("arrival times that go back")
             shown = f"coalesce({ROWTIME}, {ARRIVAL})"
             if bounds:  # they raise only the rows after them
                 rows = rows.unionByName(self._bound_items(tick, bounds), allowMissingColumns=True)

@@ -15,7 +15,7 @@ from sqlglot import exp
 from rowtime.core.columns import COPY, HOP_MICROS, HOP_TIME, POSITION, ROWTIME
 from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import UNREACHED
-from rowtime.operators.contract import DataFrame, Delta, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import DataFrame, Delta, Distribution, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.gates import Gate
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.rows.select import Item
@@ -58,6 +58,10 @@ class Hop(Unary):
     def refuses(self) -> bool:
         """Return True if it is the gate of a query that drops rows without a time."""
         return bool(self.gate)
+
+    def distribution(self) -> Distribution:
+        """Return any task."""
+        return Distribution.ANY
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Return the new rows, once for each of their windows; lazily, without a job."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rowtime.core.columns import WRITER
+from rowtime.core.errors import Failure, Problem
 from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.runtime.clock_pass.blocks import judge_by_blocks
 from rowtime.runtime.clock_pass.gate_items import filled, items_of, runs, with_bounds
@@ -43,3 +44,12 @@ def _verdict(tables: Iterable[pa.Table], gate: Gate) -> Verdict:
         for (writer,), run in runs(with_bounds(items, gate, None), [WRITER]):
             judging.run(writer, run)
     return judging.verdict()
+
+
+def check(gate: str, verdict: Verdict) -> None:
+    """Raise ``Failure`` (R901) if the counts of a verdict do not add up."""
+    counts = dict(verdict.counts)
+    refused = sum(n for name, n in counts.items() if name not in ("in", "accepted"))
+    listed = 0 if verdict.refused is None else verdict.refused.num_rows
+    if verdict.counts["in"] != verdict.counts["accepted"] + refused or listed != refused:
+        raise Failure(Problem("R901", f"the ledger of {gate} does not add up: {counts}"))

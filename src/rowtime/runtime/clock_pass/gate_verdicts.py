@@ -49,18 +49,31 @@ class Judging:
             self._part(writer, part, first if self.gate.batched else self.mark(writer), ended=False)
 
     def skip(  # noqa: PLR0913 - facts about rows
-        self, writer: str, count: int, mark: int, span: tuple[int, int], first: tuple[int, int | None], *, started: bool
+        self,
+        writer: str,
+        count: int,
+        mark: int,
+        span: tuple[int, int],
+        first: tuple[int, int | None],
+        *,
+        second: int = BEGINNING,
+        started: bool,
     ) -> None:
-        """Skip rows that were not fetched: all are accepted; ``first``: position and time of the first."""
+        """Skip rows that were not fetched: all are accepted; ``first``: position and time of the first one.
+
+        ``second``: the time of the next one, if it is known.
+        """
         self.tally.counts.update({"in": count, "accepted": count})
         before = self.mark(writer)
         self.marks[writer] = max(before, mark)
-        self._watch(writer, count, first, before, span[1])
+        self._watch(writer, count, first, second, before, span[1])
         if started:
             self.tally.started.add(writer)
         self._span = (min(self._span[0], span[0]), max(self._span[1], span[1]))
 
-    def _watch(self, writer: str, count: int, first: tuple[int, int | None], before: int, highest: int) -> None:
+    def _watch(  # noqa: PLR0913 - facts about rows
+        self, writer: str, count: int, first: tuple[int, int | None], second: int, before: int, highest: int
+    ) -> None:
         """Watch the row that raised the mark last by far, after rows that are all accepted.
 
         They are within the tolerance of one another, so at most the first raises the mark too far, and others confirm
@@ -71,7 +84,7 @@ class Judging:
             return
         if time is not None and time > before + within and not (raised is not None and raised.poisons):
             other = max(time, highest) if count > 1 else before
-            self.raised[writer] = Raise(position, before, time, count - 1, other=other)
+            self.raised[writer] = Raise(position, before, time, count - 1, other=other, next=second)
         elif raised is not None:
             top = max(highest, raised.after) if highest >= raised.after - within else highest
             after = raised.next if time is None or raised.next > BEGINNING else time
@@ -105,7 +118,8 @@ class Judging:
         self.marks[writer] = max(before, verdict.mark)
         if verdict.past is None:
             first = (part[POSITION][0].as_py(), part["t"][0].as_py()) if part.num_rows else (0, None)
-            self._watch(writer, part.num_rows, first, before, verdict.span[1])
+            second = part["t"][1].as_py() if part.num_rows > 1 else BEGINNING
+            self._watch(writer, part.num_rows, first, second, before, verdict.span[1])
         elif self.gate.reason == "LATE" and part.num_rows:
             raised = watched(self.raised.get(writer), verdict.past, self.gate.within)
             self.raised |= {} if raised is None else {writer: raised}

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from rowtime.plan.levels import Levels
+
 MOST_ROUNDS: Final = 4
 """Each round computes the tick again up to its values, so a plan with more of them is left to the driver."""
 _LONGEST: Final = 50  # rehearsals of one plan
@@ -46,25 +48,47 @@ Values = Mapping[Call, Mapping[Part, pa.Array | None]]
 
 @dataclass(frozen=True)
 class Questions:
-    """What Spark is asked in the ticks of a plan: types of expressions, and in ``rounds`` the values of ``parts``."""
+    """What Spark is asked in the ticks of a plan: types of expressions, and in rounds the values of ``parts``.
+
+    ``asking``: by operator, in how many rounds, with those of the operators below it.
+    """
 
     functions: frozenset[str] = frozenset()
     kinds: Mapping[Part, str] = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
-    rounds: int = 0
+    asking: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def rounds(self) -> int:
+        """Return the number of rounds."""
+        return max(self.asking.values(), default=0)
 
     def of(self, spark: SparkSession) -> Questions:
         """Return it with the names of Spark's functions."""
         return self if self.functions else replace(self, functions=spark_functions(spark))
 
-    def more(self, spark: SparkSession, parts: Mapping[Part, bool], rounds: int) -> Questions:
+    def in_levels(self, levels: Levels) -> tuple[Questions, Questions]:
+        """Return what the tasks of level 0 ask, and what that of level 1 does.
+
+        Rows of level 0 are in several partitions, so no aggregate is asked for there.
+        """
+        first = {node.name for node in levels.first}
+        readers = {reader.name for _, reader in levels.combining()}
+        below = max((rounds for name, rounds in self.asking.items() if name in first), default=0)
+        of_first = {name: rounds for name, rounds in self.asking.items() if name in first | readers}
+        others = {name: max(rounds - below, 1) for name, rounds in self.asking.items() if name not in first}
+        alone = tuple(part for part in self.parts if not part.groups)
+        return replace(self, parts=alone, asking=of_first), replace(self, asking=others)
+
+    def more(self, spark: SparkSession, parts: Mapping[Part, bool], rounds: Mapping[str, int]) -> Questions:
         """Return what is asked from now on, without a job: types of ``parts``, and values of those marked."""
         kinds = {**self.kinds, **{part: _kind(spark, part) for part in parts if part not in self.kinds}}
         valued = [part for part, wanted in parts.items() if wanted and kinds[part]]
         new = [part for part in valued if part not in self.parts]
-        return replace(
-            self, kinds=kinds, parts=(*self.parts, *new), rounds=max(self.rounds, rounds if valued else self.rounds)
-        )
+        asking = {**self.asking}
+        for name, number in rounds.items() if valued else ():
+            asking[name] = max(number, asking.get(name, 0))
+        return replace(self, kinds=kinds, parts=(*self.parts, *new), asking=asking)
 
     def rehearsed(self, spark: SparkSession, trial: Callable[[Answers], AllWanted | None]) -> Questions:
         """Return what a ``trial`` of a tick without rows asks, found without a job."""

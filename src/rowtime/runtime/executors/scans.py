@@ -140,18 +140,22 @@ def with_read(taken: Mapping[str, Taken], read: Read) -> dict[str, Taken]:
 
 
 def in_one_task(spark: SparkSession, scans: Sequence[StreamScan]) -> DataFrame:
-    """Return the rows of all scans in one partition, with the number of their scan.
+    """Return the rows of all scans in one partition."""
+    few = sum(FEW + 1 if one.most is None else one.most for one in scans) <= FEW
+    return united(spark, scans).coalesce(1) if few else united(spark, scans).repartition(1)
 
-    Each scan has columns of its own. A row of no scan lets the task run in any case.
+
+def united(spark: SparkSession, scans: Sequence[StreamScan]) -> DataFrame:
+    """Return the rows of all scans, with the number of their scan.
+
+    Each scan has columns of its own. A row of no scan lets a task run in any case.
     """
     parts = [
         one.scan.rows.toDF(*_columns(number, one.form)).selectExpr(f"{number} AS {SCAN}", "*")
         for number, one in enumerate(scans)
     ]
     first = spark.range(0, 1, 1, 1).selectExpr(f"-1 AS {SCAN}")
-    whole = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), [first, *parts])
-    few = sum(FEW + 1 if one.most is None else one.most for one in scans) <= FEW
-    return whole.coalesce(1) if few else whole.repartition(1)
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), [first, *parts])
 
 
 def apart(streams: Mapping[str, Form], batches: Iterable[pa.RecordBatch]) -> Read:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from rowtime.frames.answers import ANSWERS, Part, Wanted
 from rowtime.frames.local import is_local
 from rowtime.operators.contract import Delta, Operator, quoted
 from rowtime.operators.rows.attempt import all_computed
+from rowtime.plan.levels import Levels
 from rowtime.plan.program import Program
 from rowtime.runtime.adopted_files import adopted_files
 from rowtime.runtime.close_look import CloseLook, computed_at_once
@@ -21,9 +22,9 @@ Tap = Callable[[Operator, Delta], None]
 
 
 class AllWanted(Exception):
-    """What operators of a tick want of Spark; ``rounds``: how many values are needed, one after the other."""
+    """What operators of a tick want of Spark; ``rounds``: by operator, how many values it needs one after the other."""
 
-    def __init__(self, wanted: Sequence[Wanted], rounds: int) -> None:
+    def __init__(self, wanted: Sequence[Wanted], rounds: Mapping[str, int]) -> None:
         super().__init__("; ".join(map(str, wanted)))
         self.wanted, self.rounds = wanted, rounds
 
@@ -42,7 +43,7 @@ class Steps:
     change is needed; ``uncounted``: those whose rows nobody else counts; ``watched``: those that are counted for that
     (`given_rows`); ``read_once``: those of which one operator reads all rows, once; ``at_once``: the columns that are
     computed before an operator above may refuse or drop rows (`computed_at_once`); ``look``: how a tick is examined row
-    by row, if rows that fail do not end the run.
+    by row, if rows that fail do not end the run; ``levels``: which of them step in any task.
     """
 
     operators: Sequence[Operator]
@@ -53,6 +54,7 @@ class Steps:
     read_once: Collection[str]
     at_once: Mapping[str, Sequence[str]]
     look: CloseLook | None = None
+    levels: Levels = field(default_factory=Levels)
 
     @classmethod
     def of(cls, program: Program, types: ColumnTypes, takers: Collection[str]) -> Steps:
@@ -62,19 +64,24 @@ class Steps:
         demands = adopted_files(program, types.of, takers), visible_changes(program)
         at_once = computed_at_once(program.operators)
         look = None if program.stops else CloseLook(program, defers=True)
-        return cls(program.operators, *demands, few, to_watch(plan, few), program.read_once, at_once, look)
+        watched, levels = to_watch(plan, few), Levels.of(program.operators)
+        return cls(program.operators, *demands, few, watched, program.read_once, at_once, look, levels)
 
     def done(
-        self, running: RunningTick, tap: Tap = lambda _node, _delta: None, look: CloseLook | None = None
+        self,
+        running: RunningTick,
+        tap: Tap = lambda _node, _delta: None,
+        look: CloseLook | None = None,
+        only: Sequence[Operator] | None = None,
     ) -> dict[str, Delta]:
-        """Let the operators step; return what each gives.
+        """Let the operators step, all or ``only`` these; return what each gives.
 
         ``tap`` is called with each result, while it can be read; ``look`` examines the tick row by row. Raises
         ``AllWanted`` if operators need values that only Spark computes; those that do not depend on them have stepped.
         """
         deltas: dict[str, Delta] = {}
-        answers, wanted, rounds = ANSWERS.get(), list[Wanted](), 0
-        for node in self.operators:
+        answers, wanted, rounds = ANSWERS.get(), list[Wanted](), dict[str, int]()
+        for node in self.operators if only is None else only:
             if wanted and any(child.name not in deltas for child in node.inputs):
                 continue  # what it is given is not known yet
             given = [deltas[child.name] for child in node.inputs]
@@ -83,11 +90,12 @@ class Steps:
                 answers.steps(node.name, [child.name for child in node.inputs])
             try:
                 delta = look.step(running, node, given) if look else self._computed(node, node.step(running, given))
-                deltas[node.name] = running.given.watched(running.spark, node, delta, {} if look else self.watched)
+                delta = running.given.watched(running.spark, node, delta, {} if look else self.watched)
+                deltas[node.name] = running.received(node, delta)
             except Wanted as more:
                 assert answers is not None
                 wanted.append(more)
-                rounds = max(rounds, answers.depth(node.name) + (more.rows is not None))
+                rounds[node.name] = answers.depth(node.name) + (more.rows is not None)
                 continue
             rows = deltas[node.name].rows
             if is_local(rows) and node.name not in self.read_once:
@@ -97,6 +105,16 @@ class Steps:
             raise AllWanted(wanted, rounds)
         return deltas
 
+    def combined(self, running: RunningTick, reader: Operator, delta: Delta) -> Delta:
+        """Return what an operator of the next level takes of some rows; raises ``AllWanted``."""
+        answers = ANSWERS.get()
+        assert answers is not None
+        answers.steps(reader.name, [child.name for child in reader.inputs])
+        try:
+            return reader.combined(running, delta)
+        except Wanted as more:
+            raise AllWanted([more], {reader.name: answers.depth(reader.name) + (more.rows is not None)}) from None
+
     def _computed(self, node: Operator, delta: Delta) -> Delta:
         texts = self.at_once.get(node.name)
         if delta.rows is None or not texts:
@@ -105,4 +123,4 @@ class Steps:
 
     def counted(self, running: RunningTick, deltas: Mapping[str, Delta]) -> dict[str, int]:
         """Return the numbers of rows that nobody else counts, if known."""
-        return running.given.by_operator(deltas, self.uncounted)
+        return running.given.by_operator(deltas, [name for name in self.uncounted if name in deltas])

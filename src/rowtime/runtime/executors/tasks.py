@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import pickle
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
 from rowtime.core.log import LOG
-from rowtime.core.threads import processors
-from rowtime.frames.answers import Answers, Part
-from rowtime.frames.queries import SETTINGS, Uncomputed
+from rowtime.frames.answers import Part
+from rowtime.frames.local import MOST
+from rowtime.frames.queries import Uncomputed
 from rowtime.operators.contract import Delta
 from rowtime.operators.streams.computed_once import loaded
+from rowtime.runtime.clock_pass.pieces import Marks
 from rowtime.runtime.close_look import fails_for_a_value
 from rowtime.runtime.executors.catalyst_steps import MOST_ROUNDS, Questions
-from rowtime.runtime.executors.scans import (
-    Form,
-    StreamScan,
-    apart,
-    by_spark,
-    in_one_task,
-    read_here,
-    scans_of,
-    without_rows,
-    without_sources,
-)
-from rowtime.runtime.executors.steps import AllWanted, Steps
-from rowtime.runtime.executors.work import Report, Work, computed, tried
+from rowtime.runtime.executors.executor import Executor, SparkJob
+from rowtime.runtime.executors.level_ticks import Call
+from rowtime.runtime.executors.levels import Divided
+from rowtime.runtime.executors.scans import StreamScan, by_spark, scans_of, without_rows, without_sources
+from rowtime.runtime.executors.steps import Steps
+from rowtime.runtime.executors.work import Report, Work, tried
 from rowtime.runtime.intake import Taken
 from rowtime.runtime.late_session import NeedsSparkError, describe_jobs
 from rowtime.runtime.sinks.staging import Stage
+from rowtime.runtime.sources.attempts import Attempts
 from rowtime.runtime.sources.contract import Source
 from rowtime.runtime.sources.files import FilesSource
 from rowtime.runtime.tick import RunningTick
@@ -42,9 +34,7 @@ from rowtime.runtime.tick import RunningTick
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Run = Callable[["SparkSession", bytes, Sequence[StreamScan], Questions], bytes]
-"""Computes packed work over what Spark reads for it, and with the questions to Spark; returns the packed report."""
-_LOCAL: Final = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,.*)?\]|-cluster\[\s*\d+\s*,\s*(?P<of_each>\d+).*\])?")
+Starts = Mapping[Call, Mapping[int, Marks]]
 TRIES: Final = 3  # ticks in a row that a task could not compute, until no further one is sent
 
 
@@ -60,61 +50,23 @@ class MoreQuestions(LeftToDriver):
     """A task wants Spark to say more of some expressions; its files are removed, and the tick is sent again."""
 
 
-def in_a_task(spark: SparkSession, packed: bytes, scans: Sequence[StreamScan], questions: Questions) -> bytes:
-    """Compute packed work in one task, as one job; other tasks of the job read for it."""
-    streams, cores = {one.stream: one.form for one in scans}, cores_of(spark)
-    rows = questions.chained(spark, in_one_task(spark, scans), partial(_trial, packed, streams, cores))
-    reports = rows.mapInArrow(partial(_task, packed, streams, cores, questions), "report binary")
-    report: bytes = reports.toArrow()["report"][0].as_py()
-    return report
-
-
-def in_process(spark: SparkSession, packed: bytes, scans: Sequence[StreamScan], questions: Questions) -> bytes:
-    """Compute packed work in this process, as a task would."""
-    read = partial(read_here, scans)
-    values = questions.values_here(spark, partial(tried, packed, read))
-    return computed(packed, read, questions.answers(values))
-
-
-def _trial(
-    packed: bytes, streams: Mapping[str, Form], cores: int, batches: Iterable[pa.RecordBatch], answers: Answers
-) -> AllWanted | None:
-    _settle(cores)
-    return tried(packed, partial(apart, streams, batches), answers)
-
-
-def _task(
-    packed: bytes, streams: Mapping[str, Form], cores: int, questions: Questions, batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    _settle(cores)
-    read, values = questions.apart([*batches], questions.rounds)
-    report = computed(packed, partial(apart, streams, read), questions.answers(values))
-    yield pa.record_batch([pa.array([report], pa.binary())], names=["report"])
-
-
-def cores_of(spark: SparkSession) -> int:
-    """Return how many cores an executor has; 0 for all of its machine."""
-    master = _LOCAL.fullmatch(spark.conf.get("spark.master", "") or "")
-    if master is None:
-        return int(spark.conf.get("spark.executor.cores", "0") or "0")
-    return int(master["of_each"] or (master["cores"] or "1").replace("*", "0"))
-
-
-def _settle(cores: int) -> None:
-    """Let DuckDB use the cores of the executor: the only task of a tick has no other beside it."""
-    SETTINGS["threads"] = min(cores or processors(), processors())
+class Undivided(LeftToDriver):
+    """Several tasks could not compute a tick; their files are removed, and it is sent again."""
 
 
 class Tasks:
-    """Sends ticks to Spark's tasks, as ``run`` does; ``needs``: why the driver computes those of this plan."""
+    """Sends ticks to Spark's tasks; ``needs``: why the driver computes those of this plan."""
 
-    def __init__(self, run: Run = in_a_task) -> None:
-        self.run = run
+    def __init__(self, executor: Executor | None = None) -> None:
+        self.executor = SparkJob() if executor is None else executor
         self._failed = 0
         self._left = -1  # the tick that the driver computes
         self.needs = ""
         self._questions, self._rehearsed = Questions(), False
         self._looking: tuple[int, Questions] = -1, self._questions  # those of a tick that is examined row by row
+        self._whole = -1  # the tick that one task computes
+        self._starts: tuple[int, Starts] = -1, {}  # the tick that is divided again
+        self._divides = Attempts()
 
     def over(self, sources: Iterable[Source]) -> Tasks:
         """Return these; tasks make the copies of plain text, too."""
@@ -155,7 +107,8 @@ class Tasks:
         try:
             self._rehearse(running.spark, work)
             questions = self._questions_of(running, looks=looks)
-            report = self._report(running, work, scans, questions)
+            report = None if looks else self._divided(running, work, scans)
+            report = report or self._report(running, work, scans, questions)
         except NeedsSparkError as needs:
             self._note(str(needs), always=True)
             return None
@@ -176,6 +129,7 @@ class Tasks:
             raise self._leave(running, report.failed, looks=looks, always=report.always)
         self._failed = 0
         running.take(report.outcome)
+        running.meter.spread = report.spread
         return {name: Delta(None, clocks) for name, clocks in report.clocks.items()}, dict(report.given)
 
     def _rehearse(self, spark: SparkSession, work: Work) -> None:
@@ -189,11 +143,46 @@ class Tasks:
         if self._questions.rounds > MOST_ROUNDS:
             raise NeedsSparkError(f"{self._questions.rounds} values of Spark that depend on each other")
 
+    def _divided(self, running: RunningTick, work: Work, scans: Sequence[StreamScan]) -> Report | None:
+        """Send work to several tasks; return the report, ``None`` if one task has to compute it.
+
+        Raises ``Undivided`` if some have begun to compute it.
+        """
+        number, spark, few, levels = running.number, running.spark, self.executor.few, work.steps.levels
+        if number == self._whole or not levels.first or _at_most(work.taken, few):
+            return None
+        again = self._starts[0] == number
+        if not again and not self._divides.worth():
+            return None
+        taken, rows = (
+            without_sources(work.taken, scans),
+            max((of.part.rows or 0 for of in work.taken.values()), default=0),
+        )
+        many = max(self.executor.tasks(spark), -(-rows // MOST))
+        divided = None if many == 1 else Divided.by_spark(taken) if scans else Divided.of(taken, many)
+        if divided is None:
+            return None
+        many = len(divided.parts) or many
+        divided = replace(divided, starts=self._starts[1] if again else {})
+        describe_jobs(spark, f"tick {number} · all operators")
+        packed, questions = replace(work, taken=taken, divided=divided).packed(), self._questions.in_levels(levels)
+        report: Report = pickle.loads(self.executor.divided(spark, packed, many, scans, questions))  # noqa: S301
+        if not report.starts and not report.undivided and not report.undecoded:
+            return report  # it may want more of Spark
+        if report.starts and not again:
+            self._starts = number, report.starts
+            raise Undivided("the marks before the rows of a task")
+        self._whole = number
+        self._divides.failed()
+        why = report.undivided or ("records that only Spark decodes" if report.undecoded else "late rows")
+        LOG.info("one task computes a tick: %s", why, extra={"event": "driver"})
+        raise Undivided(why)
+
     def _report(self, running: RunningTick, work: Work, scans: Sequence[StreamScan], questions: Questions) -> Report:
         """Send work; if Spark has to decode some rows, send it again, with all rows decoded."""
         packed = replace(work, taken=without_sources(work.taken, scans)).packed()
         describe_jobs(running.spark, f"tick {running.number} · all operators")
-        report: Report = pickle.loads(self.run(running.spark, packed, scans, questions))  # noqa: S301 - our own task's
+        report: Report = pickle.loads(self.executor.whole(running.spark, packed, scans, questions))  # noqa: S301 - our own
         if not report.undecoded:
             return report
         return self._report(running, work, by_spark(running.spark, work.taken), questions)
@@ -228,3 +217,9 @@ class Tasks:
         if always or self._failed >= TRIES:
             self.needs = why
         LOG.info("the driver computes a tick: %s", why, extra={"event": "driver"})
+
+
+def _at_most(taken: Mapping[str, Taken], few: int) -> bool:
+    """Return True if a tick has at most so many rows, which one task computes sooner."""
+    rows = [of.part.rows for of in taken.values()]
+    return None not in rows and sum(rows) <= few  # type: ignore[arg-type]

@@ -11,10 +11,11 @@ import pickle
 import sys
 import tempfile
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.imported import staying
@@ -33,11 +34,19 @@ from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.late_session import NeedsSparkError, NoSession
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.tick import RunningTick
+from rowtime.state.costs import Spread
 from rowtime.state.files import arrived
 from rowtime.state.memory import Memory
 
+if TYPE_CHECKING:
+    from rowtime.runtime.clock_pass.pieces import Marks
+    from rowtime.runtime.executors.level_ticks import Call
+    from rowtime.runtime.executors.levels import Divided
+
+T = TypeVar("T", bound=RunningTick)
 _CHECKPOINTS: Final = 4
 """The number of checkpoints of which a process keeps segments in memory."""
+_SESSION: Final[Any] = NoSession()
 _MEMORIES: Final[OrderedDict[str, Memory]] = OrderedDict()
 
 
@@ -45,7 +54,8 @@ _MEMORIES: Final[OrderedDict[str, Memory]] = OrderedDict()
 class Work:
     """The work of one tick; ``types``: of all columns, by operator; ``stages``: portable ones, by sink.
 
-    ``looks``: it is examined row by row, because a value has failed.
+    ``looks``: it is examined row by row, because a value has failed. ``divided``: the ranges in parts. ``kept``: where
+    segments are, if the tick has another folder.
     """
 
     tick: Begun
@@ -54,6 +64,8 @@ class Work:
     stages: Mapping[str, Stage]
     types: Mapping[str, Sequence[str]]
     looks: bool = False
+    divided: Divided | None = None
+    kept: Place | None = None
 
     def packed(self) -> bytes:
         """Return the work as bytes; raises ``NeedsSparkError`` if a part of it belongs to the driver's process.
@@ -73,7 +85,8 @@ class Report:
     ``failed``: why there is no outcome, in words; ``always``: no tick of this plan can have one; ``by_value``: that may
     be for the value of a row; ``undecoded``: nothing has begun, because Spark has to decode some rows. ``wanted``: the
     expressions of which Spark has to say more (of a value that has failed: once rows are examined one by one), and
-    whether their values are wanted; ``rounds``: in how many.
+    whether their values are wanted; ``rounds``: in how many, by operator. ``undivided``: why several tasks
+    cannot compute it; ``starts``: the marks from which they have to judge. ``spread``: over the tasks of Spark.
     """
 
     outcome: Outcome | None = None
@@ -84,14 +97,18 @@ class Report:
     by_value: bool = False
     undecoded: bool = False
     wanted: Mapping[Part, bool] = field(default_factory=dict)
-    rounds: int = 0
+    rounds: Mapping[str, int] = field(default_factory=dict)
+    undivided: str = ""
+    starts: Mapping[Call, Mapping[int, Marks]] = field(default_factory=dict)
+    spread: Spread = Spread(1)  # noqa: RUF009 - it is frozen
 
 
 class Unknown(Exception):
     """A part of the work is code that is not here, such as a class of a notebook."""
 
 
-def _unpacked(packed: bytes) -> Work:
+def unpacked(packed: bytes) -> Work:
+    """Return packed work; raises ``Unknown``."""
     places, work = pickle.loads(packed)  # noqa: S301 - the driver's own
     sys.path += [place for place in places if place not in sys.path]
     try:
@@ -107,20 +124,28 @@ def tried(packed: bytes, read: Callable[[], Read], answers: Answers, *, looks: b
 
     ``looks``: row by row, in any case.
     """
+
+    def attempt(work: Work, folder: Path) -> None:
+        taken = with_read(work.taken, read())
+        copy_in(folder / "copies", taken)
+        _done(replace(work, taken=taken, looks=looks or work.looks))
+
+    return wanted_by(packed, answers, attempt)
+
+
+def wanted_by(packed: bytes, answers: Answers, attempt: Callable[[Work, Path], object]) -> AllWanted | None:
+    """Return what an attempt wants of Spark; it gets the work with other folders, below one that is removed."""
     try:
-        work = _unpacked(packed)
+        work = unpacked(packed)
     except Unknown:
         return None
-    memory, token = _memory(work.tick.folder), ANSWERS.set(answers)
+    token = ANSWERS.set(answers)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         stages = {sink: stage.aside(folder / str(n)) for n, (sink, stage) in enumerate(work.stages.items())}
         tick = replace(work.tick, folder=folder / "state")
-        apart = replace(work, tick=tick, stages=stages, looks=looks or work.looks)
         try:
-            taken = with_read(work.taken, read())
-            copy_in(folder / "copies", taken)
-            _done(replace(apart, taken=taken), memory)
+            attempt(replace(work, tick=tick, stages=stages, kept=work.tick.folder), folder)
         except AllWanted as more:
             return more
         except Exception:  # noqa: BLE001 - the work itself will fail in the same way, and report it
@@ -136,7 +161,7 @@ def computed(packed: bytes, read: Callable[[], Read], answers: Answers) -> bytes
     An error is no error of the task: the driver repeats the tick itself, and reports or handles it.
     """
     try:
-        work = _unpacked(packed)
+        work = unpacked(packed)
     except Unknown as unknown:
         return pickle.dumps(Report(failed=str(unknown), always=True))
     token = ANSWERS.set(answers)
@@ -144,7 +169,7 @@ def computed(packed: bytes, read: Callable[[], Read], answers: Answers) -> bytes
         taken = with_read(work.taken, read())
         with tempfile.TemporaryDirectory() as folder:
             copy_in(Path(folder), taken)
-            report = _done(replace(work, taken=taken), _memory(work.tick.folder))
+            report = _done(replace(work, taken=taken))
     except AllWanted as more:
         report = Report(wanted=more.parts, rounds=more.rounds)
     except Undecoded:
@@ -161,26 +186,47 @@ def computed(packed: bytes, read: Callable[[], Read], answers: Answers) -> bytes
     return pickle.dumps(report)
 
 
-def _done(work: Work, memory: Memory) -> Report:
-    session: Any = NoSession()
-
+def _done(work: Work) -> Report:
     def intakes(node: Operator, control: StreamClocks, here: bool) -> Intake:  # noqa: FBT001 - of a callable
-        return intake_of(session, work.taken[node.name], control, here=here)
+        return intake_of(_SESSION, work.taken[node.name], control, here=here)
 
-    tick = work.tick
-    demands = work.steps.adopted, work.steps.changing
-    running = RunningTick(session, tick.number, tick.folder, tick.entry, intakes, work.stages, *demands, memory)
+    return done(work, running_of(RunningTick, work, intakes, work.stages))
+
+
+def running_of(
+    kind: type[T],
+    work: Work,
+    intakes: Callable[[Operator, StreamClocks, bool], Intake],
+    stages: Mapping[str, Stage],
+) -> T:
+    """Return the tick of some work, of the class ``kind``, in a process without a session."""
+    tick, demands = work.tick, (work.steps.adopted, work.steps.changing)
+    memory = _memory(tick.folder if work.kept is None else work.kept)
+    running = kind(_SESSION, tick.number, tick.folder, tick.entry, intakes, stages, *demands, memory)
     running.now, running.narrowed, running.given.few = tick.now, tick.narrowed, tick.few
     running.column_types.known(work.types)
+    return running
+
+
+@contextmanager
+def refusing_rows() -> Iterator[None]:
+    """Let nothing be handed over to Spark: `NeedsSparkError` is raised."""
     before = HANDING_OVER.set(_refuse)
     try:
+        yield
+    finally:
+        HANDING_OVER.reset(before)
+
+
+def done(work: Work, running: RunningTick) -> Report:
+    """Let the operators step, and return the report; all files are durable."""
+    tick = work.tick
+    with refusing_rows():
         deltas = work.steps.done(running, look=work.steps.look if work.looks else None)
         given = work.steps.counted(running, deltas)
         running.held = held(running, work.steps.operators, running.entry()["segments"])
         for folder in (tick.folder, *(stage.folder for stage in work.stages.values())):
             arrived(folder)
-    finally:
-        HANDING_OVER.reset(before)
     return Report(running.outcome(), {name: dict(delta.clocks) for name, delta in deltas.items()}, given)
 
 

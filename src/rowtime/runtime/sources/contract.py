@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+Item = TypeVar("Item")
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -122,6 +125,17 @@ Given = tuple[Sequence[tuple[str, str]], Iterable["pa.Table"]]
 """Columns with their types, and tables with them."""
 
 
+@dataclass(frozen=True)
+class Division:
+    """A range in parts, which any process can read: the rows of a writer in one part precede those in the next one.
+
+    ``fields``: the columns of `Source.given`, with their types.
+    """
+
+    fields: Sequence[tuple[str, str]]
+    parts: Sequence[tuple[Source, Slice]]
+
+
 class Source(Protocol):
     """One source of one stream, as the driver sees it; the methods with a body are abilities that most do not have."""
 
@@ -160,6 +174,10 @@ class Source(Protocol):
         """Return the rows of a range without Spark, if any process can read them."""
         return None
 
+    def divided(self, part: Slice, many: int) -> Division | None:  # noqa: ARG002 - of those that can
+        """Return a range in at most ``many`` parts of about equal size, if any process can read it."""
+        return None
+
     def count(self, part: Slice) -> int | None:
         """Return the greatest possible number of rows of a range, if known; the exact one if they have been decoded."""
         return part.rows
@@ -195,3 +213,14 @@ class Repeatable(Source, Protocol):
         again.
         """
         ...
+
+
+def in_shares(items: Sequence[Item], sizes: Sequence[float], many: int) -> list[Sequence[Item]]:
+    """Return consecutive items in so many shares of about equal size; some may be empty."""
+    ends, reached, whole = [0], 0.0, sum(sizes)
+    for number, size in enumerate(sizes):
+        while len(ends) < many and reached + size / 2 >= whole * len(ends) / many:
+            ends.append(number)
+        reached += size
+    ends += [len(items)] * (many + 1 - len(ends))
+    return [items[start:end] for start, end in pairwise(ends)]

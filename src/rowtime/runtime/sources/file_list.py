@@ -12,7 +12,7 @@ import os
 import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -252,3 +252,12 @@ def _parsed(path: Place, line: bytes) -> NumberedFile:
         return NumberedFile(str(name), int(arrived), int(size), **{key: extra[key] for key in _MORE if key in extra})
     except (ValueError, TypeError):
         raise damaged(f"{path} is not as rowtime wrote it: it has a line that is not valid") from None
+
+
+def present(file: NumberedFile, moved: Mapping[str, str]) -> NumberedFile:
+    """Return a file with its present name."""
+    path, seen = file.path, {file.path}
+    while path in moved and moved[path] not in seen:
+        path = moved[path]
+        seen.add(path)
+    return file if path == file.path or Path(file.path).exists() else replace(file, path=path)

@@ -62,6 +62,17 @@ def each(ask: Callable[[S], T], files: Sequence[S], *, stored: bool) -> Iterator
             yield from pool.map(ask, files[first : first + AT_ONCE])
 
 
+def rows_of(paths: Sequence[str]) -> Iterator[int]:
+    """Yield how many rows Parquet files have, by their footers."""
+    return each(lambda path: int(footer(path).num_rows), paths, stored=in_store(paths))
+
+
+def row_groups(paths: Sequence[str]) -> list[list[int]]:
+    """Return how many rows each row group of Parquet files has."""
+    footers = each(footer, paths, stored=in_store(paths))
+    return [[of.row_group(n).num_rows for n in range(of.num_row_groups)] for of in footers]
+
+
 def in_store(paths: Iterable[str]) -> bool:
     """Return True if some of the files are objects of a store."""
     return any(not path.startswith("/") for path in paths)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
@@ -25,16 +26,17 @@ from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.shared_paths import local
 from rowtime.core.stores import Place, on_store
 from rowtime.expr.store_assignment import as_read
-from rowtime.frames.kinds import named
+from rowtime.frames.kinds import holds, named
 from rowtime.operators.contract import quoted
 from rowtime.plan.bind.sink_options import partitions_of
 from rowtime.plan.formats.files import FAILFAST, GLOB, GROWING, MODE_OF_RECORDS, OF_ROWTIME
-from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Scan, Slice, Source
+from rowtime.runtime.sources.contract import Backlog, Division, Limits, Offsets, Scan, Slice, Source
 from rowtime.runtime.sources.csv_header import by_header
 from rowtime.runtime.sources.file_faults import Expected
 from rowtime.runtime.sources.file_globs import Chosen, below_glob
-from rowtime.runtime.sources.file_list import NumberedFile, is_unchanged
-from rowtime.runtime.sources.file_places import COMPRESSED, as_pattern, each, footer, in_store, origin_of
+from rowtime.runtime.sources.file_list import NumberedFile, is_unchanged, present
+from rowtime.runtime.sources.file_places import COMPRESSED, as_pattern, origin_of, rows_of
+from rowtime.runtime.sources.file_shares import groups_of, paths_of, shares_of
 from rowtime.runtime.sources.grown_parts import GrownParts
 from rowtime.runtime.sources.json_numbers import JsonNumbers
 from rowtime.runtime.sources.nanoseconds import Nanoseconds
@@ -144,7 +146,6 @@ class FilesSource(Source):
         read = [(number, self._parts.of(number, file)) for number, file in enumerate(taken, first) if file.read]
         self.copied.take({number: file.path for number, file in read})
         arrived = {self.writer: taken[-1].arrived} if taken and not self.gives_rowtime else {}
-        numbered = [[number, file.path, file.arrived] for number, file in read]
         return Slice(
             {self.writer: first},
             {self.writer: first + len(taken)},
@@ -152,7 +153,7 @@ class FilesSource(Source):
             rows=self._count([file for _, file in read]),
             counted=self.kind == "parquet",
             detail={
-                "files": numbered,
+                "files": [[number, file.path, file.arrived] for number, file in read],
                 "noted": [noted(file) for file in taken if file.code],
                 "values": {str(number): dict(file.values) for number, file in read if file.values},
             },
@@ -163,7 +164,7 @@ class FilesSource(Source):
         first, last = start.get(self.writer, 0), end[self.writer]
         self._numbering.load(state, whole=True)
         moved = self._numbering.places()
-        taken = [_where(file, moved) for file in self._numbering.list.files[first:last]]
+        taken = [present(file, moved) for file in self._numbering.list.files[first:last]]
         changed = [file.path for file in taken if file.read and not is_unchanged(file)]
         if changed:
             what = f"the files cannot be read again: {changed[0]} is gone or has changed"
@@ -210,7 +211,8 @@ class FilesSource(Source):
         ):
             return None
         files = (
-            (number << ROWS_BITS, self.writer, self.copied.place(path)) for number, path, _ in part.detail["files"]
+            (number << ROWS_BITS, self.writer, self.copied.place(path), groups_of(part, number))
+            for number, path, _ in part.detail["files"]
         )
         return timestamps(files, wanted, nulls=name != ROWTIME)
 
@@ -230,7 +232,14 @@ class FilesSource(Source):
         if constants is None:
             return None
         files = (
-            FileRows(number << ROWS_BITS, self.writer, self.copied.place(path), arrived, constants[str(number)])
+            FileRows(
+                number << ROWS_BITS,
+                self.writer,
+                self.copied.place(path),
+                arrived,
+                constants[str(number)],
+                groups_of(part, number),
+            )
             for number, path, arrived in part.detail["files"]
         )
         return columns(files, given, kinds, complete)
@@ -248,6 +257,19 @@ class FilesSource(Source):
         ours = [*([ROWTIME] if self.gives_rowtime else []), WRITER, POSITION, ARRIVAL]
         tables = self.rows(part, {name: name for name in (*names, *ours)})
         return None if tables is None else (self.fields, tables)
+
+    def divided(self, part: Slice, many: int) -> Division | None:
+        """Return parts of files; of text only if those who read them copy the files (`TickCopies`)."""
+        reads = self.constants(part) is not None and all(holds(kind) for _, kind in self.fields)
+        if not reads or (self.decodes and not self.waits) or (self.kind == "parquet" and self._options):
+            return None
+        shares = shares_of(part, many, parquet=self.kind == "parquet")
+        return Division(self.fields, [(self._sharing(share), share) for share in shares])
+
+    def _sharing(self, part: Slice) -> FilesSource:
+        source = copy(self)
+        source.copied = self.copied.share(paths_of(part))
+        return source
 
     @property
     def fields(self) -> Sequence[tuple[str, str]]:
@@ -342,7 +364,7 @@ class FilesSource(Source):
     def _count(self, files: Sequence[NumberedFile]) -> int | None:
         """Return an upper limit for the number of rows: a row of text has a line, unless it is compressed."""
         if self.kind == "parquet":
-            return _rows_in([file.path for file in files])
+            return sum(rows_of([file.path for file in files]))
         copied = [self.copied.rows(file.path) for file in files]
         unread = [file for file, n in zip(files, copied, strict=True) if n is None]
         if any(file.path.lower().endswith(COMPRESSED) for file in unread):
@@ -366,11 +388,6 @@ def _place_at(path: str) -> tuple[Path, str]:
     return below_glob(local(path, "the path of the source"))
 
 
-def _rows_in(paths: Sequence[str]) -> int:
-    """Return how many rows Parquet files have, by their footers."""
-    return sum(each(lambda path: int(footer(path).num_rows), paths, stored=in_store(paths)))
-
-
 def _typed(columns: Mapping[str, str]) -> list[str]:
     return [f"{quoted(name)} {kind}" for name, kind in columns.items()]
 
@@ -381,12 +398,3 @@ def _arrow(kind: str) -> pa.DataType | None:
         return arrow_type(kind)
     except Refused:
         return None
-
-
-def _where(file: NumberedFile, moved: Mapping[str, str]) -> NumberedFile:
-    """Return a file with its present name."""
-    path, seen = file.path, {file.path}
-    while path in moved and moved[path] not in seen:
-        path = moved[path]
-        seen.add(path)
-    return file if path == file.path or Path(file.path).exists() else replace(file, path=path)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.stores import Place
 from rowtime.plan.formats.lake import SKIPS, STARTS
-from rowtime.runtime.sources.contract import Backlog, Given, Limits, Offsets, Slice, Source
+from rowtime.runtime.sources.contract import Backlog, Division, Given, Limits, Offsets, Slice, Source
 from rowtime.runtime.sources.failures import naming
 from rowtime.runtime.sources.file_faults import Expected
 from rowtime.runtime.sources.file_list import FileList, NumberedFile, is_as_numbered
@@ -122,6 +122,11 @@ class LakeSource(Source):
         """See `FilesSource.given`; Spark reads the objects of a store, because it has its workers' access to them."""
         stored = in_store(path for _, path, _ in part.detail["files"])
         return None if stored else self._files.given(part)
+
+    def divided(self, part: Slice, many: int) -> Division | None:
+        """See `FilesSource.divided`, and `given`."""
+        stored = in_store(path for _, path, _ in part.detail["files"])
+        return None if stored else self._files.divided(part, many)
 
     def finished(self, at: Offsets) -> bool:
         """Return True once every file of the present versions has been taken."""

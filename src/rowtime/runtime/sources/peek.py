@@ -36,7 +36,9 @@ _NARROWER: Mapping[pa.DataType | None, Collection[pa.DataType]] = {
     pa.date32(): [pa.date64()],  # Parquet has days, whatever Arrow had
 }
 
-File = tuple[int, str, str]  # the position of the first row, the writer, the path
+Groups = tuple[int, int]  # the first of some row groups, and the first behind them
+File = tuple[int, str, str] | tuple[int, str, str, Groups | None]
+"""The position of a file's first row, the writer, the path, and the row groups that are read, if not all."""
 Piece = Callable[[], pa.Table]
 
 
@@ -47,25 +49,29 @@ def timestamps(files: Iterable[File], name: str, *, nulls: bool) -> Iterator[pa.
     read it differently; without ``nulls`` also if its footer does not say that no value is null.
     """
     pieces: list[Piece] = []
-    for first, writer, path in files:
+    for first, writer, path, *part in files:
         metadata = _footer(path)
         with _reading(path):
             column = _column(metadata, name)
             if column is None or not (nulls or _complete(path, metadata, column)):
                 return None
-        pieces += [partial(_times, at, writer, path, column, groups) for at, groups in _placed(metadata, first)]
+        pieces += [partial(_times, at, writer, path, column, groups) for at, groups in _placed(metadata, first, *part)]
     return _ahead(pieces)
 
 
 @dataclass(frozen=True)
 class FileRows:
-    """A file: the position of its first row, its writer, path and arrival time (µs UTC), and columns beside its own."""
+    """A file: the position of its first row, its writer, path and arrival time (µs UTC), and columns beside its own.
+
+    ``part``: the row groups that are read; ``None`` for all.
+    """
 
     first: int
     writer: str
     path: str
     arrived: int
     constants: Mapping[str, pa.Scalar]
+    part: Groups | None = None
 
 
 def columns(
@@ -88,7 +94,9 @@ def columns(
             fields = _same(metadata, {name: kind for name, kind in kinds.items() if name not in file.constants})
             if fields is None or not all(_complete(file.path, metadata, fields[name].name) for name in complete):
                 return None
-        pieces += [partial(_rows, file, at, wanted, fields, groups) for at, groups in _placed(metadata, file.first)]
+        pieces += [
+            partial(_rows, file, at, wanted, fields, groups) for at, groups in _placed(metadata, file.first, file.part)
+        ]
     return _ahead(pieces)
 
 
@@ -118,11 +126,14 @@ def _alike(metadata: pq.FileMetaData, field: pa.Field, wanted: pa.DataType | Non
     return kind == wanted and not pa.types.is_nested(kind)
 
 
-def _placed(metadata: pq.FileMetaData, first: int) -> Iterator[tuple[int, list[int]]]:
-    """Yield the row groups of each piece of a file, and the position of its first row."""
-    for groups, rows in _together([metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]):
-        yield first, groups
-        first += rows
+def _placed(metadata: pq.FileMetaData, first: int, part: Groups | None = None) -> Iterator[tuple[int, list[int]]]:
+    """Yield the row groups of each piece of a part of a file, and the position of its first row."""
+    sizes = [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
+    begin, end = part or (0, len(sizes))
+    at = first + sum(sizes[:begin])
+    for groups, rows in _together(sizes[begin:end]):
+        yield at, [begin + group for group in groups]
+        at += rows
 
 
 def _footer(path: str) -> pq.FileMetaData:

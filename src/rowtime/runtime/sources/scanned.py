@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, Self
 
 import pyarrow as pa
 
@@ -30,7 +30,7 @@ class Scanned(Source):
     tables: Sequence[pa.Table] = ()
 
     @classmethod
-    def of(cls, source: Source, fields: Sequence[Column]) -> Scanned:
+    def of(cls, source: Source, fields: Sequence[Column]) -> Self:
         """Return a source in whose place Spark reads."""
         may_fail = any(name == MALFORMED for name, _ in fields)
         return cls(source.in_band, may_fail, source.gives_rowtime, source.steady, fields)

@@ -31,7 +31,7 @@ from rowtime.core.time import BEGINNING, END, wall_clock
 from rowtime.frames.kinds import holds, named
 from rowtime.frames.tables import has
 from rowtime.operators.contract import quoted
-from rowtime.runtime.sources.contract import Backlog, BoundItem, Limits, Offsets, Slice, Source
+from rowtime.runtime.sources.contract import Backlog, BoundItem, Division, Limits, Offsets, Slice, Source, in_shares
 from rowtime.runtime.sources.file_places import as_pattern
 from rowtime.runtime.sources.peek import timestamps
 from rowtime.runtime.sources.statistics import unskipped
@@ -45,6 +45,7 @@ SHARDS_A_TICK: Final = 2
 _LENGTHS: Final = re.compile(r"\b(?:VAR)?CHAR(?:ACTER)?\s*\(\s*\d+\s*\)", re.IGNORECASE)
 _WRITER_OF_PATH: Final = r"([^/]+)/(?:s-[0-9]{20}/)?[^/]+$"
 
+_WRITER_FIELD: Final = (WRITER, "string")
 FROM_NOW: Final = "from now"
 """In the source's notes once the present end has been found."""
 
@@ -177,9 +178,7 @@ class StreamLogSource(Source):
 
     def given(self, part: Slice) -> tuple[list[tuple[str, str]], Iterable[pa.Table]] | None:
         """Return the rows of `read` with the types of their columns, read by Arrow; ``None`` if that is not certain."""
-        files = part.detail.get("files", ())
-        ours = [(ROWTIME, "timestamp"), (POSITION, "bigint"), (ARRIVAL, "timestamp")]
-        fields = [*((name, named(_LENGTHS.sub("STRING", kind))) for name, kind in self._declared), *ours]
+        files, fields = part.detail.get("files", ()), self._fields
         if not files or not all(holds(kind) for _, kind in fields):
             return None
         tables = stream_log.rows(self.log, files)
@@ -191,7 +190,31 @@ class StreamLogSource(Source):
             table.select(names).append_column(WRITER, pa.repeat(pa.scalar(writer, pa.string()), table.num_rows))
             for writer, table in zip(writers, tables, strict=True)
         )
-        return [*fields, (WRITER, "string")], placed
+        return [*fields, _WRITER_FIELD], placed
+
+    @property
+    def _fields(self) -> list[tuple[str, str]]:
+        """The columns of the files, with their types."""
+        ours = [(ROWTIME, "timestamp"), (POSITION, "bigint"), (ARRIVAL, "timestamp")]
+        return [*((name, named(_LENGTHS.sub("STRING", kind))) for name, kind in self._declared), *ours]
+
+    def divided(self, part: Slice, many: int) -> Division | None:
+        """Return parts of whole files, each with a part of each writer's."""
+        if not part.detail.get("files") or not all(holds(kind) for _, kind in self._fields):
+            return None
+        files = iter(part.detail["files"])
+        runs = {writer: [(run, next(files)) for run in of_writer] for writer, of_writer in part.detail["runs"].items()}
+        shares = {w: in_shares(of_writer, [run[1] for run, _ in of_writer], many) for w, of_writer in runs.items()}
+        parts = []
+        for number in range(many):
+            here = {writer: share for writer, of_writer in shares.items() if (share := of_writer[number])}
+            detail = {
+                "files": [path for share in here.values() for _, path in share],
+                "runs": {writer: [run for run, _ in share] for writer, share in here.items()},
+            }
+            rows = sum(run[1] for share in here.values() for run, _ in share)
+            parts.append((self, replace(part, rows=rows, detail={**part.detail, **detail})))
+        return Division([*self._fields, _WRITER_FIELD], parts)
 
     def column(self, part: Slice, name: str) -> Iterator[pa.Table] | None:
         """Yield one timestamp column of a slice with writers and positions; ``None`` if it is no such column."""

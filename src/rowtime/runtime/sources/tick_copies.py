@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -59,6 +59,14 @@ class TickCopies:
             self._waiting = dict(files)
             if not self.late:
                 self.make()
+
+    def share(self, paths: Collection[str]) -> TickCopies:
+        """Return the copies of some of the files."""
+        share = TickCopies(self.copies, self._folder, late=self.late)
+        share._files = len(paths)
+        share._waiting = {number: path for number, path in self._waiting.items() if path in paths}
+        share._copied = {path: copied for path, copied in self._copied.items() if path in paths}
+        return share
 
     def make(self, folder: Path | None = None) -> bool:
         """Make copies that are waiting, several concurrently; return True if each file has one."""

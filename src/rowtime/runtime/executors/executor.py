@@ -1,0 +1,213 @@
+"""Where the work of a tick is computed: in tasks of Spark, as one job, or in this process, as tasks would."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+
+from rowtime.core.columns import WRITER
+from rowtime.core.threads import processors
+from rowtime.frames.answers import Answers
+from rowtime.frames.queries import SETTINGS
+from rowtime.runtime.executors.catalyst_steps import Questions
+from rowtime.runtime.executors.levels import (
+    computed_part,
+    computed_whole,
+    in_pieces,
+    put_together,
+    tried_part,
+    tried_whole,
+)
+from rowtime.runtime.executors.scans import FEW, Form, Read, StreamScan, apart, in_one_task, read_here, united
+from rowtime.runtime.executors.steps import AllWanted
+from rowtime.runtime.executors.work import computed, tried
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOCAL: Final = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,.*)?\]|-cluster\[\s*\d+\s*,\s*(?P<of_each>\d+).*\])?")
+
+InLevels = tuple[Questions, Questions]
+"""What level 0 and level 1 ask Spark (`Questions.in_levels`)."""
+
+
+class Executor(Protocol):
+    """Computes packed work, and returns the packed report; ``few``: rows of a tick that one task computes."""
+
+    few: int
+
+    def tasks(self, spark: SparkSession) -> int:
+        """Return how many tasks run at once."""
+        ...
+
+    def whole(self, spark: SparkSession, packed: bytes, scans: Sequence[StreamScan], questions: Questions) -> bytes:
+        """Compute work in one task, over what Spark reads for it, and with the questions to Spark."""
+        ...
+
+    def divided(
+        self, spark: SparkSession, packed: bytes, many: int, scans: Sequence[StreamScan], levels: InLevels
+    ) -> bytes:
+        """Compute work in so many tasks, and one for the rest (`levels`).
+
+        ``scans``: what Spark reads for them; ``levels``: what either level asks Spark.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class SparkJob:
+    """One job of Spark."""
+
+    few: int = FEW
+
+    def tasks(self, spark: SparkSession) -> int:
+        """Return the number of cores of all executors."""
+        return int(spark.sparkContext.defaultParallelism)
+
+    def whole(self, spark: SparkSession, packed: bytes, scans: Sequence[StreamScan], questions: Questions) -> bytes:
+        """Compute work in one task."""
+        streams, cores = {one.stream: one.form for one in scans}, cores_of(spark)
+        rows = questions.chained(spark, in_one_task(spark, scans), partial(_trial, packed, streams, cores))
+        reports = rows.mapInArrow(partial(_task, packed, streams, cores, questions), "report binary")
+        report: bytes = reports.toArrow()["report"][0].as_py()
+        return report
+
+    def divided(
+        self, spark: SparkSession, packed: bytes, many: int, scans: Sequence[StreamScan], levels: InLevels
+    ) -> bytes:
+        """Compute work in two stages, with a shuffle between them."""
+        streams, cores, (first, last) = {one.stream: one.form for one in scans}, cores_of(spark), levels
+        rows = united(spark, scans).coalesce(many) if scans else spark.range(0, many, 1, many)
+        rows = first.chained(spark, rows, partial(_part_trial, packed, streams))
+        parts = rows.mapInArrow(partial(_part, packed, streams, first), "part int, piece int, body binary")
+        given = last.chained(spark, parts.repartition(1), partial(_rest_trial, packed, cores))
+        reports = given.mapInArrow(partial(_rest, packed, cores, last), "report binary")
+        report: bytes = reports.toArrow()["report"][0].as_py()
+        return report
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """The driver's process; ``parts``: of a tick, which are computed one after the other."""
+
+    parts: int = 1
+    few: int = 0
+
+    def tasks(self, spark: SparkSession) -> int:  # noqa: ARG002 - the contract's
+        """Return the number of parts."""
+        return self.parts
+
+    def whole(self, spark: SparkSession, packed: bytes, scans: Sequence[StreamScan], questions: Questions) -> bytes:
+        """Compute work as one task."""
+        read = partial(read_here, scans)
+        values = questions.values_here(spark, partial(tried, packed, read))
+        return computed(packed, read, questions.answers(values))
+
+    def divided(
+        self, spark: SparkSession, packed: bytes, many: int, scans: Sequence[StreamScan], levels: InLevels
+    ) -> bytes:
+        """Compute the parts, the last one first, and then the rest."""
+        scanned, rows, (first, last) = read_here(scans), list[tuple[int, int, bytes]](), levels
+        for n in reversed(range(many)):
+            read = partial(_of_some_writers, scanned, n, many)
+            values = first.values_here(spark, partial(tried_part, packed, n, read))
+            rows += in_pieces(n, computed_part(packed, n, read, first.answers(values)))
+        given = put_together(rows)
+        values = last.values_here(spark, partial(tried_whole, packed, given))
+        return computed_whole(packed, given, last.answers(values))
+
+
+def cores_of(spark: SparkSession) -> int:
+    """Return how many cores an executor has; 0 for all of its machine."""
+    master = _LOCAL.fullmatch(spark.conf.get("spark.master", "") or "")
+    if master is None:
+        return int(spark.conf.get("spark.executor.cores", "0") or "0")
+    return int(master["of_each"] or (master["cores"] or "1").replace("*", "0"))
+
+
+def _of_some_writers(read: Read, number: int, many: int) -> Read:
+    """Return the rows of each ``many``-th writer."""
+
+    def some(table: pa.Table) -> pa.Table:
+        writers = sorted(table[WRITER].unique().to_pylist())[number::many]
+        return table.filter(pc.is_in(table[WRITER], pa.array(writers, table[WRITER].type)))
+
+    return {name: [*map(some, tables)] for name, tables in read.items()}
+
+
+# -- in tasks of Spark ------------------------------------------------------------------------
+
+
+def _trial(
+    packed: bytes, streams: Mapping[str, Form], cores: int, batches: Iterable[pa.RecordBatch], answers: Answers
+) -> AllWanted | None:
+    _settle(cores)
+    return tried(packed, partial(apart, streams, batches), answers)
+
+
+def _task(
+    packed: bytes, streams: Mapping[str, Form], cores: int, questions: Questions, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    _settle(cores)
+    read, values = questions.apart([*batches], questions.rounds)
+    yield _reported(computed(packed, partial(apart, streams, read), questions.answers(values)))
+
+
+def _part_trial(
+    packed: bytes, streams: Mapping[str, Form], batches: Iterable[pa.RecordBatch], answers: Answers
+) -> AllWanted | None:
+    _settle(1)
+    return tried_part(packed, _number(), partial(apart, streams, batches), answers)
+
+
+def _part(
+    packed: bytes, streams: Mapping[str, Form], questions: Questions, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    _settle(1)
+    read, values = questions.apart([*batches], questions.rounds)
+    part = computed_part(packed, _number(), partial(apart, streams, read), questions.answers(values))
+    for number, piece, body in in_pieces(_number(), part):
+        columns = [pa.array([number], pa.int32()), pa.array([piece], pa.int32()), pa.array([body], pa.binary())]
+        yield pa.record_batch(columns, names=["part", "piece", "body"])
+
+
+def _rest_trial(packed: bytes, cores: int, batches: Iterable[pa.RecordBatch], answers: Answers) -> AllWanted | None:
+    _settle(cores)
+    return tried_whole(packed, _given(batches), answers)
+
+
+def _rest(
+    packed: bytes, cores: int, questions: Questions, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    _settle(cores)
+    given, values = questions.apart([*batches], questions.rounds)
+    if given:
+        yield _reported(computed_whole(packed, _given(given), questions.answers(values)))
+
+
+def _given(batches: Iterable[pa.RecordBatch]) -> list[bytes]:
+    """Return what the tasks of level 0 gave."""
+    rows = [row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns[:3]), strict=True)]
+    return put_together(rows)
+
+
+def _number() -> int:
+    task = TaskContext.get()
+    assert task is not None
+    return task.partitionId()
+
+
+def _reported(report: bytes) -> pa.RecordBatch:
+    return pa.record_batch([pa.array([report], pa.binary())], names=["report"])
+
+
+def _settle(cores: int) -> None:
+    """Let DuckDB use so many cores: those of the executor, if the task has no other beside it."""
+    SETTINGS["threads"] = min(cores or processors(), processors())
