@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from rowtime.core.clock import strongest
@@ -14,7 +15,7 @@ from rowtime.core.columns import POSITION, WRITER
 from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.runtime.clock_pass import clock_pass, pieces
 from rowtime.runtime.clock_pass.gate_items import filled
-from rowtime.runtime.clock_pass.pieces import Calm, MisjudgedError, folded, judged_apart, starts_of
+from rowtime.runtime.clock_pass.pieces import Calm, InterleavedError, MisjudgedError, folded, judged_apart, starts_of
 
 ROWS = 600
 PLACE = [(WRITER, "ascending"), (POSITION, "ascending")]
@@ -96,6 +97,14 @@ def test_rows_that_are_accepted_in_any_case_are_noticed(monkeypatch: pytest.Monk
         except AssertionError:
             failed += 1
     assert failed
+
+
+def test_rows_between_those_of_another_task_have_no_order() -> None:
+    table, gate = items(random.Random(5), 3, 0.02), Gate("t", 5, "LATE", {})
+    first = pa.array([position % 100 < 50 for position in table[POSITION].to_pylist()])
+    halves = table.filter(first), table.filter(pc.invert(first))
+    with pytest.raises(InterleavedError):
+        folded(gate, [judged_apart(half, gate)[1] for half in halves])
 
 
 def test_dense_rows_travel_as_facts() -> None:

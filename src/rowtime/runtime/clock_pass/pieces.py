@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from operator import itemgetter
 from typing import Final, TypeAlias
 
@@ -33,8 +34,8 @@ class Calm:
     """Rows of one writer, in order, of which none is late because of another one of them (µs).
 
     ``span``: their least and greatest time; ``first``: position and time of the first one; ``second``: the time of the
-    next one; ``mean``: of their times. ``ordered``: their times do not go back; else they are within the tolerance of
-    one another.
+    next one; ``last``: the position of the last one; ``mean``: of their times. ``ordered``: their times do not go back;
+    else they are within the tolerance of one another.
     """
 
     writer: str
@@ -42,6 +43,7 @@ class Calm:
     span: tuple[int, int]
     first: tuple[int, int]
     second: int
+    last: int
     mean: float
     ordered: bool
 
@@ -60,6 +62,10 @@ class Judged:
 
 class MisjudgedError(Exception):
     """A task has refused other rows than the gate does."""
+
+
+class InterleavedError(Exception):
+    """Rows of a writer in one task are between those in another one, so the pieces have no order."""
 
 
 def judged_apart(items: pa.Table, gate: Gate) -> tuple[Verdict, Judged]:
@@ -142,7 +148,7 @@ def _calm(writer: str, run: pa.Table, gate: Gate) -> Calm | None:
     if span[0] + gate.within < span[1] and not ordered:
         return None
     first, second = (run[POSITION][0].as_py(), int(times[0])), int(times[1]) if len(times) > 1 else BEGINNING
-    return Calm(writer, len(times), span, first, second, float(times.mean()), ordered)
+    return Calm(writer, len(times), span, first, second, run[POSITION][-1].as_py(), float(times.mean()), ordered)
 
 
 def _narrow(run: pa.Table, wanted: Sequence[str]) -> pa.Table:
@@ -153,15 +159,26 @@ def _narrow(run: pa.Table, wanted: Sequence[str]) -> pa.Table:
 
 
 def _placed(parts: Sequence[Judged]) -> list[tuple[tuple[str, int], Piece]]:
-    """Return the pieces in the order of their places, with the writer and the first position of each."""
-    placed = [(_place(piece), piece) for part in parts for piece in part.items]
-    return sorted(placed, key=itemgetter(0))
+    """Return the pieces in the order of their places, with the writer and the first position of each.
+
+    Raises ``InterleavedError`` if one has rows between those of another one.
+    """
+    placed = sorted(((_place(piece), piece) for part in parts for piece in part.items), key=itemgetter(0))
+    for ((writer, _), piece), ((following, first), _) in pairwise(placed):
+        if writer == following and first < _last(piece):
+            raise InterleavedError(f"rows of {writer} in several tasks")
+    return placed
 
 
 def _place(piece: Piece) -> tuple[str, int]:
     if isinstance(piece, Calm):
         return piece.writer, piece.first[0]
     return piece[WRITER][0].as_py(), piece[POSITION][0].as_py()
+
+
+def _last(piece: Piece) -> int:
+    last: int = piece.last if isinstance(piece, Calm) else piece[POSITION][-1].as_py()
+    return last
 
 
 def _in_order(gate: Gate, parts: Sequence[Judged]) -> Iterator[tuple[str, Piece]]:

@@ -68,9 +68,9 @@ class Divided:
 
     @classmethod
     def by_spark(cls, taken: Mapping[str, Taken]) -> Divided | None:
-        """Return ranges that Spark reads; ``None`` if it does not read all of them."""
-        read = {name: of for name, of in taken.items() if of.part.rows != 0 and not of.part.empty}
-        fields = {name: of.source.fields for name, of in read.items() if isinstance(of.source, Scanned)}
+        """Return ranges that Spark reads; ``None`` if it does not read all of them, or rows of a writer apart."""
+        read = [(name, of.source) for name, of in taken.items() if of.part.rows != 0 and not of.part.empty]
+        fields = {name: of.fields for name, of in read if isinstance(of, Scanned) and of.keeps_writers_together}
         return cls((), fields) if len(fields) == len(read) else None
 
     def taken(self, number: int, taken: Mapping[str, Taken], read: Callable[[], Read]) -> Mapping[str, Taken]:

@@ -151,6 +151,11 @@ class Source(Protocol):
         """True if records may fail to decode (column ``__m``)."""
         ...
 
+    @property
+    def keeps_writers_together(self) -> bool:
+        """True if each partition of Spark that reads a range has all rows of its writers."""
+        return False
+
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
         """Return the next range from ``start`` on, and the source's own notes (``state``) after it.
 

@@ -84,6 +84,11 @@ class KafkaSource(Source):
         self._attempts = Attempts()
         self._brokers = Brokers(self._options)
 
+    @property
+    def keeps_writers_together(self) -> bool:
+        """True unless an option lets Spark divide a partition of a topic."""
+        return not {"minpartitions", "maxrecordsperpartition"} & {*self._options}
+
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
         """Return the next range; new partitions begin at their earliest record, also with ``latest``.
 

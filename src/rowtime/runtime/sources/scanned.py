@@ -28,17 +28,24 @@ class Scanned(Source):
     steady: bool
     fields: Sequence[Column]
     tables: Sequence[pa.Table] = ()
+    together: bool = False
 
     @classmethod
     def of(cls, source: Source, fields: Sequence[Column]) -> Self:
         """Return a source in whose place Spark reads."""
         may_fail = any(name == MALFORMED for name, _ in fields)
-        return cls(source.in_band, may_fail, source.gives_rowtime, source.steady, fields)
+        facts = source.in_band, may_fail, source.gives_rowtime, source.steady, fields
+        return cls(*facts, together=source.keeps_writers_together)
 
     @property
     def decodes(self) -> bool:
         """True if records of the source may fail to decode."""
         return self.may_fail
+
+    @property
+    def keeps_writers_together(self) -> bool:
+        """As the source."""
+        return self.together
 
     def holding(self, tables: Sequence[pa.Table]) -> Scanned:
         """Return it with the rows that were read."""
