@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +17,7 @@ from deltalake import write_deltalake
 
 import rowtime as rt
 from rowtime.runtime.executors import tasks as tasks_module
-from rowtime.runtime.executors.executor import SparkJob
+from rowtime.runtime.executors.executor import InProcess, SparkJob
 from rowtime.runtime.executors.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -185,6 +185,52 @@ def test_a_part_has_no_more_rows_than_a_process_holds(
     executor = Counting(cores=1)
     assert max(run(spark, tmp_path / "tasks", tmp_path / "in", "parquet", executor)["jobs"]) <= 2
     assert {*executor.ticks} == {FILES // 2}
+
+
+STREAM: Final = "CREATE STREAM a (k {k}, v INT{check}, ev TIMESTAMP) USING parquet OPTIONS (path '{source}');"
+SORTED: Final = "CREATE VIEW s AS SELECT STREAM ev AS ROWTIME, k, v FROM a ORDER BY ev WITHIN INTERVAL '5' SECOND;"
+MINUTE: Final = "GROUP BY FLOOR(s.ROWTIME TO MINUTE), k"
+HOP: Final = "s.ROWTIME, INTERVAL '1' SECOND, INTERVAL '3' SECOND"
+KINDS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "rows that a check refuses": (f"SELECT STREAM k, SUM(v) AS n FROM s {MINUTE}", {"check": " CHECK (v <> 5)"}),
+    "texts of a length": (f"SELECT STREAM k, SUM(v) AS n FROM s {MINUTE}", {"k": "VARCHAR(1)"}),
+    "rows that are made": (
+        f"SELECT STREAM k, x, COUNT(*) AS n FROM s LATERAL VIEW EXPLODE(SEQUENCE(1, 2)) AS x {MINUTE}, x",
+        {},
+    ),
+    "windows that overlap": (
+        f"SELECT STREAM k, HOP_END({HOP}) AS e, COUNT(*) AS n, MAX(v) AS m FROM s GROUP BY HOP({HOP}), k",
+        {},
+    ),
+    "aggregates without a partial form": (f"SELECT STREAM k, MEDIAN(v) AS m, COLLECT_LIST(v) AS l FROM s {MINUTE}", {}),
+    "different values": (f"SELECT STREAM k, COUNT(DISTINCT v) AS n, AVG(v) AS m FROM s {MINUTE}", {}),
+    "groups of the last rows": (f"SELECT STREAM k, MAX_BY(v, v % 5) AS b, LAST_VALUE(v) AS l FROM s {MINUTE}", {}),
+    "groups within a tolerance": (
+        "SELECT STREAM k, COUNT(*) AS n FROM a GROUP BY FLOOR(ev TO MINUTE) WITHIN INTERVAL '5' SECOND, k",
+        {},
+    ),
+    "rows as they are": ("SELECT STREAM k, v FROM s WHERE v > 3", {}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_queries_of_all_kinds_give_the_same(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    write_files(tmp_path / "in", "parquet", random.Random(kind), 3_000_000)
+    query, given = KINDS[kind]
+    created = STREAM.format(source=tmp_path / "in", k=given.get("k", "STRING"), check=given.get("check", ""))
+    results = []
+    for way, parts in (("driver", 0), ("parts", 3)):
+        pipeline = rt.Pipeline(spark, home=tmp_path / way, small_ticks="driver").sql(f"{created}{SORTED}{query};")
+        got: list[Any] = []
+        pipeline.sink("result", lambda batch, got=got: got.append((batch.tick, batch.table().to_pylist())))
+        engine = pipeline._engine(tmp_path / f"{way} checkpoint", rt.Limits(files=FILES // 2), ends=True)
+        engine.tasks = Tasks(InProcess(parts)) if parts else None
+        while (report := engine.tick()) is not None:
+            assert (report.cost.spread.tasks > parts) == bool(parts)
+        results.append((got, dict(engine.entry["totals"])))
+        engine.stop()
+    assert results[0] == results[1]
+    assert results[0][0]
 
 
 def test_a_tick_of_few_rows_is_one_task(spark: SparkSession, tmp_path: Path) -> None:
