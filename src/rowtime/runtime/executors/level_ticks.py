@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from rowtime.core.clock import strongest
 from rowtime.core.columns import BOUND, WRITER
-from rowtime.frames.local import LocalFrame, is_local
+from rowtime.frames.local import LocalFrame
 from rowtime.frames.tables import Column, put_together
 from rowtime.operators.contract import Control, Delta, Operator
 from rowtime.operators.contract.gates import Gate, Verdict
@@ -110,18 +110,15 @@ class PartTick(RunningTick):
         return verdict
 
     def part(self, number: int, exchanged: Mapping[str, Delta], readers: Iterable[Operator]) -> Part:
-        """Return what the task gives; raises ``UndividedError`` if it has rows that only Spark holds."""
+        """Return what the task gives."""
         part = Part(
             number, judged=self._decided, refused=self._refused, written=self._written, measured=self.meter.measured()
         )
         part.schemas = {key: self.schemas[key] for of in self._refused.values() for key, _ in of}
         part.controls = {node.name: self.controls[node.name] for node in readers if node.name in self.controls}
         for name, delta in exchanged.items():
-            if delta.rows is None:
-                continue
-            if not is_local(delta.rows):
-                raise UndividedError(f"the rows of {name}")
-            part.exchanged[name] = Exchanged(delta.rows.fields, delta.rows.toArrow(), delta.partial)
+            if delta.rows is not None:
+                part.exchanged[name] = Exchanged(delta.rows.dtypes, delta.rows.toArrow(), delta.partial)
         return part
 
 

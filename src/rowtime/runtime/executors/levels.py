@@ -99,14 +99,12 @@ def _nth(of: Taken, division: Division | None, number: int) -> Taken:
 
 def computed_part(packed: bytes, number: int, read: Callable[[], Read], answers: Answers) -> bytes:
     """Do the work of a task of level 0; return what it gives, or the report of why there is nothing, as bytes."""
-    try:
-        work = unpacked(packed)
-    except Unknown as unknown:
-        return pickle.dumps(Report(failed=str(unknown), always=True))
     token = ANSWERS.set(answers)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            return pickle.dumps(_part(work, number, read, Path(folder)))
+            return pickle.dumps(_part(unpacked(packed), number, read, Path(folder)))
+    except Unknown as unknown:
+        return pickle.dumps(Report(failed=str(unknown), always=True))
     except AllWanted as more:
         return pickle.dumps(_wanting(more, level=0))
     except Exception as error:  # noqa: BLE001 - one task may be able to, or knows better why not

@@ -154,10 +154,8 @@ class Tasks:
         again = self._starts[0] == number
         if not again and not self._divides.worth():
             return None
-        taken, rows = (
-            without_sources(work.taken, scans),
-            max((of.part.rows or 0 for of in work.taken.values()), default=0),
-        )
+        taken = without_sources(work.taken, scans)
+        rows = max((of.part.rows or 0 for of in taken.values()), default=0)
         many = max(self.executor.tasks(spark), -(-rows // MOST))
         divided = None if many == 1 else Divided.by_spark(taken) if scans else Divided.of(taken, many)
         if divided is None:
