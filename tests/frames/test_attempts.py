@@ -85,9 +85,17 @@ def test_spark_is_asked_only_for_rows_that_fail(spark: SparkSession, monkeypatch
     assert asked == [("10 DIV a", 2), ("b * 2147483647", 2), ("conv(b, 10, 2)", 5)]
 
 
-@pytest.mark.parametrize("text", ["sum(a)", "rand() + a", "no_such_function(a)", "explode(array(a))", "1 DIV 0"])
+@pytest.mark.parametrize("text", ["sum(a)", "rand() + a", "no_such_function(a)", "explode(array(a))"])
 def test_what_is_no_function_of_the_row_is_left_to_spark(spark: SparkSession, text: str) -> None:
     local = LocalFrame.of(derive(spark), pa.table({"a": pa.array([1], pa.int32())}), [("a", "int")])
     assert local is not None
     with pytest.raises(Untranslated):
         attempts.tried(local, {"x": text})
+
+
+def test_an_expression_without_columns_has_one_value_for_all_rows(spark: SparkSession) -> None:
+    rows = pa.table({"a": pa.array([1, 2], pa.int32())})
+    local = LocalFrame.of(derive(spark), rows, [("a", "int")])
+    assert local is not None
+    found = attempts.tried(local, {"x": "1 DIV 0", "y": "initcap('ab c')", "z": "2 DIV 1"}).toArrow()
+    assert [found[name].to_pylist() for name in "xyz"] == [[None] * 2, [{"c0": "Ab C"}] * 2, [{"c0": 2}] * 2]

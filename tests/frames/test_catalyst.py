@@ -100,7 +100,6 @@ def test_other_expressions_are_left_to_spark(spark: SparkSession) -> None:
         "rand()",
         "uuid()",
         "monotonically_increasing_id()",
-        "explode(split(a, ''))",
     ):
         assert not is_local(local.selectExpr(f"{text} AS v")), text
         assert not local.can(text), text

@@ -21,7 +21,6 @@ LEFT: Final = frozenset(
     {
         "bitmap",
         "correlation of a pane",
-        "list of EXPLODE",
         "sum and average of intervals",
         "sum of decimals",
         "sum of decimals of snapshots",

@@ -136,3 +136,25 @@ def test_few_different_values_cost_a_job_in_the_first_tick_only(spark: SparkSess
     assert driver["jobs"][0] <= 2
     assert driver["jobs"][1] == driver["jobs"][3] == 0
     assert min(apart["jobs"]) > 0
+
+
+def test_rows_that_are_made_of_one_row_are_made_by_the_task(spark: SparkSession, tmp_path: Path) -> None:
+    page = "CAST(REGEXP_EXTRACT(url, '/p([a-z0-9]+)', 1) AS INT)"
+    several = (
+        "CREATE VIEW words AS SELECT STREAM x, url, at, word FROM a LATERAL VIEW POSEXPLODE(SPLIT(k, ' ')) AS at, word;"
+        "CREATE VIEW entries AS SELECT STREAM x, url, at, q, v FROM words AS w "
+        "LATERAL VIEW OUTER EXPLODE(MAP(word, x)) AS q, v WHERE url LIKE '/p%';"
+        "SELECT STREAM q, v, at, STACK(2, x, -x) AS y, "
+        f"JSON_TUPLE(CONCAT('{{{{\"p\": ', {page}, '}}}}'), 'p') AS p FROM entries AS e WHERE x < 9 AND {page} >= 0;"
+    )
+    sql, tasks = SQL[: SQL.index("CREATE STREAM minutes")] + several, Tasks()
+    driver, apart = (run(spark, tmp_path / str(here), sql, here=here) for here in (True, False))
+    sent = run(spark, tmp_path / "sent", sql, here=True, tasks=tasks)
+    assert len([row for _, rows in driver["rows"] for row in rows]) > 400
+    for name in ("rows", "totals"):
+        assert driver[name] == apart[name], name
+        assert driver[name] == sent[name], name
+    assert sum(gate.get("MALFORMED", 0) for gate in driver["totals"].values()) == 2, driver["totals"]
+    assert driver["local"] == {True}
+    assert (sent["local"], tasks.needs) == (set(), "")
+    assert [*sent["jobs"][:BAD], *sent["jobs"][BAD + 1 :]] == [1] * (TICKS - 1)

@@ -35,6 +35,11 @@ class Part:
         """Return the names of the columns of the rows that it is asked for."""
         return [*(name for name, _ in self.columns), *([ASKED_GROUP] if self.groups else [])]
 
+    @property
+    def is_row(self) -> bool:
+        """Return True if Spark takes its value for a new row, which stands in no other expression: JSON_TUPLE."""
+        return self.sql[:10].lower() == "json_tuple"
+
     def count(self, rows: pa.Table) -> int:
         """Return how many values it has for these rows."""
         if not self.groups or not rows.num_rows:

@@ -8,10 +8,11 @@ from typing import Final
 from sqlglot import exp
 
 from rowtime.frames.aggregates import sort_key
-from rowtime.frames.kinds import DECIMAL, PLAIN, array_text, element_of, fields_of
-from rowtime.frames.values import READS, Rule, Scope, Value, constant, only
+from rowtime.frames.kinds import DECIMAL, PLAIN, WHOLE, array_text, element_of, entry_of, fields_of
+from rowtime.frames.values import READS, Rule, Scope, Value, cast, constant, holds_or_fails, only, together
 from rowtime.frames.words import Untranslated, in_text, quoted
 
+_VARIABLES: Final = ("e", "i")  # of a function over the elements of an array: an element, and its place from 1 on
 _MOST: Final = 1000
 """Elements up to which the first ones are found without sorting all of them."""
 
@@ -44,6 +45,41 @@ def _collected(node: exp.Expr, scope: Scope) -> Value:
     order = ", ".join(sort_key(place, scope) for place in places)
     sql = f"list({of.sql} ORDER BY {order}) FILTER (WHERE {scope.boolean(branch.this)})"
     return Value(f"coalesce({sql}, [])", array_text(of.type))
+
+
+def _transformed(node: exp.Expr, scope: Scope) -> Value:
+    """Translate ``transform(array, (element, place) -> struct(…))`` over these two, and what `_collected` does."""
+    function = node.expression
+    if not isinstance(function, exp.Lambda) or len(function.expressions) != len(_VARIABLES):
+        return _collected(node, scope)
+    of = scope.value(node.this)
+    values = (Value(_VARIABLES[0], element_of(of.type)), Value(f"CAST({_VARIABLES[1]} - 1 AS INTEGER)", "int"))
+    if not isinstance(function.this, exp.Struct) or function.this.find(exp.Lambda):
+        raise Untranslated(node.sql())
+    struct = function.this.copy()
+    names = {name.name.lower(): of for name, of in zip(function.expressions, values, strict=True)}
+    for name in [*struct.find_all(exp.Identifier)]:
+        if name.name.lower() in names and _is_value(name):
+            name.replace(exp.Column(this=name.copy()))
+    of_struct = Scope(names, scope.rules).value(struct)
+    sql = f"list_transform({of.sql}, lambda {', '.join(_VARIABLES)}: {of_struct.sql})"
+    return Value(sql, array_text(of_struct.type))
+
+
+def _is_value(name: exp.Identifier) -> bool:
+    """Return True for the name of a variable, and not that of a field or column."""
+    if isinstance(name.parent, exp.Dot):
+        return name.arg_key == "this"
+    return not isinstance(name.parent, exp.Column) and not (
+        isinstance(name.parent, exp.PropertyEQ) and name.arg_key == "this"
+    )
+
+
+def _entries(node: exp.Expr, scope: Scope) -> Value:
+    """Translate ``map_entries(map)``."""
+    [given] = node.expressions
+    of = scope.value(given)
+    return Value(f"map_entries({of.sql})", array_text(entry_of(of.type)))
 
 
 def _sorted(node: exp.Expr, scope: Scope) -> Value:
@@ -120,8 +156,41 @@ def _joined(node: exp.Expr, scope: Scope) -> Value:
     return Value(f"CASE WHEN {of.sql} IS NOT NULL THEN {sql} END", "string")
 
 
+def _listed(node: exp.Expr, scope: Scope) -> Value:
+    """Translate ``array(…)``."""
+    values, kind = together([scope.value(part) for part in node.expressions])
+    return Value(f"[{', '.join(of.sql for of in values)}]", array_text(kind))
+
+
+def _series(node: exp.Expr, scope: Scope) -> Value:
+    """Translate ``sequence(low, high, step)`` of whole numbers; with a step that is not constant it is Spark's.
+
+    Without a step it counts down if the first number is above the last one; with a positive one it fails then.
+    """
+    values = [scope.value(node.args[name]) for name in ("start", "end", "step") if node.args.get(name)]
+    low, high = (cast(value, "bigint").sql for value in values[:2])
+    step = constant(node.args["step"]) if node.args.get("step") else None
+    if (step is not None and step <= 0) or any(value.type not in WHOLE for value in values):
+        raise Untranslated(node.sql())
+    alone = f"WHEN {low} = {high} THEN [{low}]"  # mostly there is one number, and a series takes ten times as long
+    up = f"{low} <= {high}" if step is None else holds_or_fails(f"{low} <= {high}")
+    others = f"WHEN {up} THEN {_numbers(low, high, step or 1)}"
+    if step is None:
+        others += f" WHEN {low} > {high} THEN {_numbers(low, high, -1)}"
+    numbers = f"CASE {alone} {others} END"
+    kind = max((value.type for value in values), key=[*WHOLE].index)
+    return Value(numbers if kind == "bigint" else f"CAST({numbers} AS {WHOLE[kind]}[])", array_text(kind))
+
+
+def _numbers(low: str, high: str, step: int) -> str:
+    return f"generate_series({low}, {high}, CAST({step} AS BIGINT))"
+
+
 ARRAYS: Final[Mapping[type | str, Rule]] = {
-    exp.Transform: _collected,
+    exp.Array: _listed,
+    exp.GenerateSeries: _series,
+    exp.Transform: _transformed,
+    "map_entries": _entries,
     exp.ArraySort: _sorted,
     exp.ArraySlice: _cut,
     exp.ArraySize: _size,

@@ -22,7 +22,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from rowtime.core.columns import ASKED_GROUP
+from rowtime.core.columns import ASKED_GROUP, ASKED_ONCE
+from rowtime.expr.many_rows import GENERATORS
 from rowtime.frames.answers import ANSWERS, Part, Wanted
 from rowtime.frames.attempted import TRIED_VALUE, attempted
 from rowtime.frames.builtin import spark_functions
@@ -41,8 +42,10 @@ if TYPE_CHECKING:
 MOST_KEPT: Final = 50_000  # different values of an expression, and
 _EXPRESSIONS: Final = 200  # expressions of a session
 _BY_VALUE: Final = frozenset({*PLAIN} - {"float", "double"})  # types whose equal values are the same value
-OTHER_ROWS: Final = (exp.AggFunc, exp.Window, exp.Explode, exp.Posexplode, exp.Inline, exp.Query)
+OTHER_ROWS: Final = (exp.AggFunc, exp.Window, exp.Explode, exp.Posexplode, exp.Inline, exp.Stack, exp.Query)
 """What is no function of one row."""
+_SEVERAL: Final = {name.lower() for name in GENERATORS} - {"json_tuple"}
+"""Functions that make several rows, whatever the parser calls them; JSON_TUPLE makes one."""
 _CHANGING: Final = frozenset(
     {
         "rand",
@@ -56,6 +59,8 @@ _CHANGING: Final = frozenset(
     }
 )
 """Functions that have another value for each row, or each time."""
+_ONCE: Final = ((ASKED_ONCE, "bigint"),)
+"""The column, always 0, of an expression without columns."""
 _TIME: Final = re.compile(r"\b(\d{12,})L\b")
 _TEXT: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|`[^`]*`")
 
@@ -91,6 +96,8 @@ def group_part_of(session: SparkSession | None, item: str, fields: Sequence[Colu
     Raises ``Untranslated`` for an expression that is no function of such rows, or calls one that is not Spark's.
     """
     name, part = _part(session, item, fields, (exp.Window, exp.Query))
+    if part.columns == _ONCE:
+        raise Untranslated(item)
     return name, replace(part, groups=True)
 
 
@@ -106,11 +113,12 @@ def _part(
     names = others | {part.key for part in tree.find_all(exp.Func)}
     lower = [name.lower() for name, _ in fields]
     used = {column.parts[0].name.lower() for column in tree.find_all(exp.Column)}.intersection(lower)
-    if text == item or tree.find(*refused) or names & _CHANGING or len(set(lower)) < len(lower) or not used:
+    if text == item or tree.find(*refused) or names & (_CHANGING | _SEVERAL) or len(set(lower)) < len(lower):
         raise Untranslated(item)
     if session is None or (others and not functions_of(session).issuperset(others)):
         raise Untranslated(item)
-    return tree.alias, Part(text, tuple(of for of, name in zip(fields, lower, strict=True) if name in used))
+    columns = tuple(of for of, name in zip(fields, lower, strict=True) if name in used)
+    return tree.alias, Part(text, columns or _ONCE)
 
 
 def functions_of(session: SparkSession) -> frozenset[str]:
@@ -175,6 +183,7 @@ def of_any_tick(part: Part, nth: int) -> tuple[Part, tuple[int, ...]]:
 
 def _table(rows: LocalFrame, part: Part, numbers: Sequence[int]) -> pa.Table:
     """Return the columns of a part; the last ones are ``numbers``."""
+    numbers = (0, *numbers) if part.columns[:1] == _ONCE else numbers
     own = part.columns[: len(part.columns) - len(numbers)]
     columns = [delivered(rows.column(name), kind) for name, kind in own]
     columns += [pa.chunked_array([pa.repeat(pa.scalar(number, pa.int64()), rows.count())]) for number in numbers]

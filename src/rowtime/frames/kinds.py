@@ -53,7 +53,10 @@ def named(kind: str) -> str:
 def holds(kind: str) -> bool:
     """Return True if a column of a frame may have this type."""
     low = kind.lower()
-    return kind in PLAIN or (low.startswith(_CARRIED) and not any(word in low for word in _LEFT_OUT))
+    if kind in PLAIN or not low.startswith(_CARRIED):
+        return kind in PLAIN
+    left_out = any(word in low for word in _LEFT_OUT)
+    return not left_out and ("void" not in low or "void" not in _WORD.findall(_FIELD_NAME.sub("", low)))
 
 
 def decimal(precision: int, scale: int) -> str:
@@ -98,12 +101,26 @@ def element_of(kind: str) -> str:
     return type_of(array.expressions[0])
 
 
+@lru_cache(maxsize=1024)
+def entry_of(kind: str) -> str:
+    """Return the type of the entries of a map: structs; raises ``Untranslated`` for another type."""
+    if not kind.upper().startswith("MAP<"):
+        raise Untranslated(kind)
+    try:
+        key, value = exp.DataType.build(kind, dialect="spark").expressions
+    except (SqlglotError, ValueError):
+        raise Untranslated(kind) from None
+    return struct_text({"key": type_of(key), "value": type_of(value)})
+
+
 def type_of(node: exp.DataType) -> str:
     """Return a parsed type in the notation of frames."""
     if node.this == exp.DType.STRUCT:
         return struct_text({part.name: _type_of_field(part) for part in node.expressions})
     if node.this == exp.DType.ARRAY:
         return array_text(type_of(node.expressions[0]))
+    if node.this == exp.DType.MAP and node.expressions:
+        return f"MAP<{', '.join(map(type_of, node.expressions))}>"
     if node.this in KINDS and not node.expressions and not node.args.get("collate"):
         return KINDS[node.this]
     return re.sub(r"\s*,\s*", ",", node.sql("spark").lower())

@@ -17,6 +17,7 @@ import pyarrow as pa
 from rowtime.frames.as_dataframe import AsDataFrame, attribute
 from rowtime.frames.catalyst import kind_of, part_of, with_values
 from rowtime.frames.columns import places_in, selected
+from rowtime.frames.generators import generator_of, with_rows
 from rowtime.frames.kinds import array_text, arrow_of, holds, sql_type
 from rowtime.frames.queries import FEW_ROWS, Query, Uncomputed, all_of, as_columns, called
 from rowtime.frames.spark_groups import grouped_by_spark
@@ -91,9 +92,14 @@ class LocalFrame(AsDataFrame):
 
     def valued(self, texts: Sequence[str]) -> LocalFrame:
         """Return a select list; Spark computes functions of a row without a translation; raises ``Untranslated``."""
+        generators = [call for text in texts if (call := generator_of(text)) is not None]
+        if generators and not (len(generators) == 1 and generators[0].is_plain):
+            return with_rows(self, texts)
         try:
             return self._selected([*self._items(texts)])
         except Untranslated:
+            if generators:
+                return with_rows(self, texts)
             rows, texts = with_values(self, self._session, texts)
             return rows._selected([*rows._items(texts)])  # noqa: SLF001 - one of ours
 
@@ -270,6 +276,9 @@ class LocalFrame(AsDataFrame):
         for text in texts:
             if text == "*":
                 yield from (Item(name, Value(f"c{n}", kind)) for n, (name, kind) in enumerate(self.fields))
+            elif (call := generator_of(text)) is not None:
+                array = item(call.item, self.scope)
+                yield Item(array.name, call.over(array.value))
             else:
                 yield item(text, self.scope)
 

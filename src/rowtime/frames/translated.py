@@ -23,11 +23,11 @@ from sqlglot.parsers.spark import SparkParser
 from rowtime.frames.aggregates import AGGREGATES, sort_key
 from rowtime.frames.arrays import ARRAYS
 from rowtime.frames.functions import FUNCTIONS
-from rowtime.frames.kinds import WHOLE, element_of, fields_of
+from rowtime.frames.kinds import element_of, fields_of
 from rowtime.frames.scalars import SCALARS
 from rowtime.frames.statistics import STATISTICS
 from rowtime.frames.tables import Column
-from rowtime.frames.values import READS, Scope, Value, cast, constant, holds_or_fails, only
+from rowtime.frames.values import Scope, Value
 from rowtime.frames.words import Untranslated, in_text, quoted
 
 _PASSED: Final = re.compile(r"\barray\((-?\d+)L\)")
@@ -112,14 +112,9 @@ def item(text: str, scope: Scope) -> Item:
 
 def _item(text: str, scope: Scope) -> Item:
     node = parsed(text)
-    inner = node.this if isinstance(node, exp.Alias) else node
     if not isinstance(node, exp.Alias | exp.Column):
         raise Untranslated(text)
-    if not isinstance(inner, exp.Explode):
-        return Item(node.alias_or_name, scope.value(inner))
-    only(inner, READS[exp.Explode])
-    series = _series(inner.this, scope)
-    return Item(node.alias, Value(f"unnest({series.sql})", series.type))
+    return Item(node.alias_or_name, scope.value(node.this if isinstance(node, exp.Alias) else node))
 
 
 def group_key(key: Item) -> Item:
@@ -139,23 +134,6 @@ def _with_one_zero(sql: str, kind: str, depth: int = 0) -> str:
         return f"CASE WHEN {sql} IS NOT NULL THEN struct_pack({inside}) END"
     part = f"x{depth}"
     return f"list_transform({sql}, lambda {part}: {_with_one_zero(part, element_of(kind), depth + 1)})"
-
-
-def _series(node: exp.Expr, scope: Scope) -> Value:
-    """Translate SEQUENCE, and the type of its numbers; if the first number is above the last one, Spark decides."""
-    if not isinstance(node, exp.GenerateSeries):
-        raise Untranslated(node.sql())
-    only(node, READS[exp.GenerateSeries])
-    values = [scope.value(node.args[name]) for name in ("start", "end", "step") if node.args.get(name)]
-    low, high = (cast(value, "bigint").sql for value in values[:2])
-    step = constant(node.args["step"]) if node.args.get("step") else 1
-    if step <= 0 or any(value.type not in WHOLE for value in values):
-        raise Untranslated(node.sql())
-    series = f"generate_series({low}, {high}, CAST({step} AS BIGINT))"
-    alone = f"WHEN {low} = {high} THEN [{low}]"  # mostly there is one number, and a series takes ten times as long
-    numbers = f"CASE {alone} WHEN {holds_or_fails(f'{low} <= {high}')} THEN {series} END"
-    kind = max((value.type for value in values), key=[*WHOLE].index)
-    return Value(numbers if kind == "bigint" else f"CAST({numbers} AS {WHOLE[kind]}[])", kind)
 
 
 def tested(text: str, scope: Scope) -> str:

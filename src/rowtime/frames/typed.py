@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from rowtime.frames.answers import ANSWERS, Part
+from rowtime.frames.generators import generator_of
 from rowtime.frames.kinds import MOST_DIGITS, WHOLE, array_text, decimal, holds
 from rowtime.frames.local import LocalFrame, is_local
 from rowtime.frames.translated import parsed
@@ -35,7 +36,7 @@ def type_of(rows: DataFrame, text: str) -> str | None:
     if not is_local(rows):
         return None
     try:
-        kind = rows.scope.remembered(("type", text), lambda: _type(parsed(text), rows.scope))
+        kind = rows.scope.remembered(("type", text), lambda: _type_of(text, rows.scope))
     except Untranslated:
         return None
     return kind if holds(kind) else None
@@ -93,6 +94,13 @@ def _answered(rows: DataFrame, text: str) -> str | None:
 
 def _named(items: Mapping[str, str]) -> list[str]:
     return [f"{text} AS {quoted(name)}" for name, text in items.items()]
+
+
+def _type_of(text: str, scope: Scope) -> str:
+    call = generator_of(f"{text} AS `x`")
+    if call is None:
+        return _type(parsed(text), scope)
+    return call.over(scope.value(parsed(call.array))).type
 
 
 def _type(node: exp.Expr, scope: Scope) -> str:

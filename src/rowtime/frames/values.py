@@ -39,7 +39,6 @@ READS: Final[Mapping[type, frozenset[str]]] = {
     exp.Div: USUAL | {"safe"},
     exp.Greatest: USUAL | {"ignore_nulls"},
     exp.Least: USUAL | {"ignore_nulls"},
-    exp.Explode: frozenset({"this"}),
     exp.GenerateSeries: frozenset({"start", "end", "step"}),
     exp.If: frozenset({"this", "true", "false"}),
     exp.Interval: frozenset({"this", "unit"}),

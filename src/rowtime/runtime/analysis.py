@@ -23,7 +23,7 @@ from sqlglot import exp
 
 from rowtime.core.errors import Problem
 from rowtime.expr.aggregates import orders_rows
-from rowtime.expr.many_rows import generator, has_aggregates
+from rowtime.expr.many_rows import has_aggregates
 from rowtime.expr.readable import in_words, readable
 from rowtime.expr.store_assignment import may_assign
 from rowtime.frames.builtin import spark_functions
@@ -197,7 +197,7 @@ class _Analyst:
         trees = [tree for tree in trees_of(node) if not isinstance(tree.unnest(), _PLAIN)]
         trees = self._not_of_the_driver(node, trees) if trees else []
         for frame in self._frames(node, trees) if trees else ():
-            scalars = [tree for tree in frame.trees if not has_aggregates(tree) and generator(tree) is None]
+            scalars = [tree for tree in frame.trees if not has_aggregates(tree)]
             for some in (scalars, [tree for tree in frame.trees if has_aggregates(tree)]):
                 problems = [problem for tree in some for problem in self._of_users(tree, frame)]
                 yield from problems or (self._of_all(some, frame) if some else ())

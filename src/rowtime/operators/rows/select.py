@@ -12,11 +12,13 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 
-from rowtime.core.columns import ROWTIME
+from rowtime.core.columns import ROWTIME, TRIED
 from rowtime.expr.conditions import col, columns_in, conjuncts, never_fails
 from rowtime.expr.facts import Kind
 from rowtime.expr.many_rows import GENERATORS, generator
+from rowtime.expr.monotonicity import is_constant
 from rowtime.expr.store_assignment import same_type
+from rowtime.frames.attempted import TRIED_VALUE
 from rowtime.operators.contract import (
     Column,
     DataFrame,
@@ -32,6 +34,7 @@ from rowtime.operators.contract import (
     Unary,
     named,
 )
+from rowtime.operators.rows.attempt import with_attempts
 from rowtime.operators.rows.conditions import kinds_of, passing
 from rowtime.operators.rows.first_rows import unknown_at_first
 from rowtime.sql.generate import quoted, to_spark
@@ -202,19 +205,44 @@ class Select(Unary):
         """Return any task."""
         return Distribution.ANY
 
-    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Return the new rows, filtered and projected; lazily, without a job."""
         delta = deltas[0]
         rows = delta.rows
         if rows is None:
             return delta
-        rows = passing(rows, self.where, self._kinds, later=self._is_over_failing)
-        items = [item.sql for item in (*self.items, *self.hidden)]
-        rows = rows.selectExpr(*items, *self.emits().internals)
+        if tick.trying and self._makes_rows:
+            rows = self._attempted(rows)
+        else:
+            rows = passing(rows, self.where, self._kinds, later=self._is_over_failing)
+            rows = rows.selectExpr(*(item.sql for item in (*self.items, *self.hidden)), *self.emits().internals)
         if self._makes_rows:
             return replace(delta, rows=rows, count=None, peek=None, files=None, timeline=None)  # more rows than came in
         peek = delta.peek.renamed(self._passed) if delta.peek is not None and self.where is None else None
         return replace(delta, rows=rows, peek=peek, files=None, timeline=None)
+
+    def _attempted(self, rows: DataFrame) -> DataFrame:
+        """Return the new rows of rows whose values can be computed, and that satisfy a WHERE that may fail."""
+        names: dict[str, str] = {}
+
+        def value(node: exp.Expr) -> str:
+            text = to_spark(node)
+            if isinstance(node.unnest(), exp.Column) or is_constant(node):
+                return text
+            return f"{names.setdefault(text, f'{TRIED}{len(names)}')}.{TRIED_VALUE}"
+
+        def listed(item: Item) -> str:
+            call = generator(item.expression)
+            given = (
+                value(item.expression) if call is None else f"{call.name}({', '.join(map(value, call.expressions))})"
+            )
+            return f"{given} AS {quoted(item.column.name)}"
+
+        if self.where is not None and isinstance(self.where.unnest(), exp.Column):
+            rows = rows.where(to_spark(self.where))
+        items = [listed(item) for item in (*self.items, *self.hidden)]
+        attempts = with_attempts(rows, {name: text for text, name in names.items()})
+        return attempts.selectExpr(*items, *self.emits().internals)
 
     @property
     def _passed(self) -> dict[str, str]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rowtime.core.columns import ASKED_GROUP, ASKED_PASSED
+from rowtime.core.columns import ASKED_GROUP, ASKED_PASSED, ASKED_ROW
 from rowtime.frames.answers import Answers, Call, Part
 from rowtime.frames.attempted import TRIED_VALUE, attempted
 from rowtime.frames.builtin import spark_functions
@@ -149,7 +149,12 @@ class Questions:
         """Return the rows with the values of a part where ``mine`` holds."""
         value, given = _value(n), functions.col(_given(n))
         named = rows.select("*", *(given[f"c{at}"].alias(name) for at, (name, _) in enumerate(part.columns)))
-        tried = functions.when(functions.expr(mine), attempted(spark, [part.sql])).otherwise(functions.col(value))
+        if part.is_row:
+            named = named.select("*", functions.expr(part.sql).alias(ASKED_ROW))
+            given_value = functions.struct(functions.col(ASKED_ROW).alias(TRIED_VALUE))
+        else:
+            given_value = attempted(spark, [part.sql])
+        tried = functions.when(functions.expr(mine), given_value).otherwise(functions.col(value))
         return named.select(*(tried.alias(value) if name == value else quoted(name) for name in rows.columns))
 
     @staticmethod
