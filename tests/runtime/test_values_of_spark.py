@@ -157,4 +157,5 @@ def test_rows_that_are_made_of_one_row_are_made_by_the_task(spark: SparkSession,
     assert sum(gate.get("MALFORMED", 0) for gate in driver["totals"].values()) == 2, driver["totals"]
     assert driver["local"] == {True}
     assert (sent["local"], tasks.needs) == (set(), "")
-    assert [*sent["jobs"][:BAD], *sent["jobs"][BAD + 1 :]] == [1] * (TICKS - 1)
+    assert sent["jobs"][0] <= 2
+    assert [*sent["jobs"][1:BAD], *sent["jobs"][BAD + 1 :]] == [1] * (TICKS - 2)

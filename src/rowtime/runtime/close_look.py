@@ -14,6 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from sqlglot import exp
@@ -35,6 +36,7 @@ from rowtime.plan.program import Program
 from rowtime.runtime.tick import RunningTick
 from rowtime.sql.generate import to_spark
 
+EMPTY: Mapping[str, exp.Expr] = MappingProxyType({})
 _WORD = re.compile(r"\w+")
 
 
@@ -88,7 +90,8 @@ class CloseLook:
         below = node.inputs[0]
         chain = self._chains.get(below.name, Chain(deltas[0]))
         chain = replace(chain, conditions=(*chain.conditions, tuple(map(chain.over, node.filters()))))
-        rows = self._tried(tick, node, chain, below, [chain.over(demand) for demand in demands])
+        values = {name: chain.over(value) for name, value in node.row_values().items()}
+        rows = self._tried(tick, node, chain, below, [chain.over(demand) for demand in demands], values)
         return node.step(tick, [deltas[0] if rows is None else rows, *deltas[1:]])
 
     def query_of(self, node: Operator) -> str:
@@ -108,16 +111,24 @@ class CloseLook:
         result = self._tried(tick, node, chain, node, [value for name, value in columns.items() if name in wanted])
         return node.step(tick, [delta]) if result is None else result
 
-    def _tried(
-        self, tick: RunningTick, node: Operator, chain: Chain, shape: Operator, demands: Collection[exp.Expr]
+    def _tried(  # noqa: PLR0913 - the rows of a chain, and what is computed
+        self,
+        tick: RunningTick,
+        node: Operator,
+        chain: Chain,
+        shape: Operator,
+        demands: Collection[exp.Expr],
+        more: Mapping[str, exp.Expr] = EMPTY,
     ) -> Delta | None:
         """Return the rows of a chain with the columns of ``shape``, if the conditions and ``demands`` can be computed.
+
+        They have ``more`` columns.
 
         ``None`` if nothing is computed, so that nothing can fail, not even what nobody reads of a view below.
         """
         rows, emitted = chain.base.rows, shape.emits()
         assert rows is not None
-        values = chain.columns or {name: col(name) for name in emitted.names}
+        values = {**(chain.columns or {name: col(name) for name in emitted.names}), **more}
         expressions = (*(test for tests in chain.conditions for test in tests), *values.values(), *demands)
         plain = all(isinstance(expression.unnest(), exp.Column) for expression in expressions)
         if plain and node.inputs[0].name not in self._chains:

@@ -74,7 +74,6 @@ class Operator(ABC):
     """True if the trace of a row lists the operator's own rows."""
     at_edge: ClassVar[bool] = False
     """True if it is between the query of a pump and its target."""
-
     has_own_time: ClassVar[bool] = False
     """True if its rows are released by a time of their own, and by no clock of arrivals."""
     holds_itself: ClassVar[bool] = False
@@ -85,19 +84,16 @@ class Operator(ABC):
     """True if each of its rows is one of its first input, and so has the columns of a pane's fire if that has."""
     begins_anywhere: ClassVar[bool] = False
     """True if an upgraded plan may have it as new: its results are those of the rows from then on."""
-
     keeps_rows_alone: ClassVar[bool] = False
     """True if it keeps at most waiting rows and marks of rows that have passed: its input may change at any tick."""
     compares: ClassVar[tuple[str, ...]] = ()
     """The fields by which it compares rows with earlier ones."""
     of_results: ClassVar[tuple[str, ...]] = ()
     """The fields of its final projection: they may change at any tick."""
-
     control: ClassVar[type[Control]] = Control
     """The class of its scalars, declared in its own file."""
     holds_results: ClassVar[bool] = False
     """True if it holds partial results, each of which is complete at its end."""
-
     awaits_event: ClassVar[bool] = False
     """True if the bound of an event time, its second input, releases its rows."""
     passes_bounds: ClassVar[bool] = False
@@ -236,6 +232,10 @@ class Operator(ABC):
     def row_expressions(self) -> Iterable[exp.Expr]:
         """Return the expressions that it computes for each row of its first input that passes its filters."""
         return ()
+
+    def row_values(self) -> Mapping[str, exp.Expr]:
+        """Return those of its `row_expressions` that its rows have as columns in a tick that is tried row by row."""
+        return {}
 
     def null_at_first(self, name: str) -> bool:
         """Return True if a column may be NULL only in the first rows: it comes from a window that is empty there."""

@@ -18,7 +18,6 @@ from rowtime.expr.facts import Kind
 from rowtime.expr.many_rows import GENERATORS, generator
 from rowtime.expr.monotonicity import is_constant
 from rowtime.expr.store_assignment import same_type
-from rowtime.frames.attempted import TRIED_VALUE
 from rowtime.operators.contract import (
     Column,
     DataFrame,
@@ -34,7 +33,6 @@ from rowtime.operators.contract import (
     Unary,
     named,
 )
-from rowtime.operators.rows.attempt import with_attempts
 from rowtime.operators.rows.conditions import kinds_of, passing
 from rowtime.operators.rows.first_rows import unknown_at_first
 from rowtime.sql.generate import quoted, to_spark
@@ -155,6 +153,12 @@ class Select(Unary):
         calls = ((item.expression, generator(item.expression)) for item in self.items)
         return [part for value, call in calls for part in ([value] if call is None else call.expressions)]
 
+    def row_values(self) -> Mapping[str, exp.Expr]:
+        """Return what is computed for the rows of a generator: no columns, and no constants, which stay as they are."""
+        values = self.row_expressions() if self._makes_rows else ()
+        computed = (of for of in values if not isinstance(of.unnest(), exp.Column) and not is_constant(of))
+        return {f"{TRIED}{n}": of for n, of in enumerate(computed)}
+
     @property
     def _may_fail(self) -> bool:
         """Return True if it, or a Select that it is computed with, computes anything that may fail."""
@@ -212,7 +216,7 @@ class Select(Unary):
         if rows is None:
             return delta
         if tick.trying and self._makes_rows:
-            rows = self._attempted(rows)
+            rows = self._of_values(rows)
         else:
             rows = passing(rows, self.where, self._kinds, later=self._is_over_failing)
             rows = rows.selectExpr(*(item.sql for item in (*self.items, *self.hidden)), *self.emits().internals)
@@ -221,28 +225,20 @@ class Select(Unary):
         peek = delta.peek.renamed(self._passed) if delta.peek is not None and self.where is None else None
         return replace(delta, rows=rows, peek=peek, files=None, timeline=None)
 
-    def _attempted(self, rows: DataFrame) -> DataFrame:
-        """Return the new rows of rows whose values can be computed, and that satisfy a WHERE that may fail."""
-        names: dict[str, str] = {}
-
-        def value(node: exp.Expr) -> str:
-            text = to_spark(node)
-            if isinstance(node.unnest(), exp.Column) or is_constant(node):
-                return text
-            return f"{names.setdefault(text, f'{TRIED}{len(names)}')}.{TRIED_VALUE}"
+    def _of_values(self, rows: DataFrame) -> DataFrame:
+        """Return the new rows of rows that have `row_values` as columns, and satisfy a WHERE that may fail."""
+        names = {to_spark(value): name for name, value in self.row_values().items()}
 
         def listed(item: Item) -> str:
             call = generator(item.expression)
-            given = (
-                value(item.expression) if call is None else f"{call.name}({', '.join(map(value, call.expressions))})"
-            )
-            return f"{given} AS {quoted(item.column.name)}"
+            if call is None:
+                return f"{names.get(item.text, item.text)} AS {quoted(item.column.name)}"
+            given = (names.get(text, text) for text in map(to_spark, call.expressions))
+            return f"{call.name}({', '.join(given)}) AS {quoted(item.column.name)}"
 
         if self.where is not None and isinstance(self.where.unnest(), exp.Column):
             rows = rows.where(to_spark(self.where))
-        items = [listed(item) for item in (*self.items, *self.hidden)]
-        attempts = with_attempts(rows, {name: text for text, name in names.items()})
-        return attempts.selectExpr(*items, *self.emits().internals)
+        return rows.selectExpr(*map(listed, (*self.items, *self.hidden)), *self.emits().internals)
 
     @property
     def _passed(self) -> dict[str, str]:
