@@ -47,7 +47,9 @@ for _kind in ("tinyint", "smallint", "int", "decimal(10,2)", "decimal(5,4)"):
 for _kind in ("tinyint", "smallint", "int", "bigint"):
     LISTED[_kind] += WHOLE
 LISTED["double"] += ["avg(a)", "sum(a)"]
-LISTED["float"] += ["avg(a)"]
+EXTREMES = ["min(a)", "max(a)", "max(a) FILTER (WHERE n > 2)", "max_by(a, n)", "min_by(a, n)"]
+LISTED["float"] += ["avg(a)", *EXTREMES]
+LISTED["double"] += EXTREMES
 NOT_TRANSLATED = {"count(DISTINCT a, n % 3)": ("double", "float")}
 COLUMNS = [("k", "int"), ("n", "int"), ("b", "int")]
 
@@ -110,6 +112,17 @@ def test_an_aggregate_has_the_value_of_spark(spark: SparkSession, kind: str) -> 
             assert not differences(spark, kind, text), text
         except Uncomputed:
             assert kind == "double", f"{text} of {kind}"  # a deviation beyond DOUBLE, which Spark computes
+
+
+@pytest.mark.parametrize("call", ["count(*)", "sum(n)", "max(a)", "sum(a * 0)", "skewness(n)"])
+def test_groups_by_a_float_are_those_of_spark(spark: SparkSession, call: str) -> None:
+    table = groups_of("float")
+    rows = LocalFrame.of(spark, table, [*COLUMNS, ("a", "float")])
+    assert rows is not None
+    ours = rows.grouped(["a"], [f"{call} AS v"])
+    assert ours is not None
+    theirs = spark.createDataFrame(table).coalesce(1).sortWithinPartitions("n").groupBy("a").agg(_expr(call))
+    assert sorted(map(repr, ours.toArrow().to_pylist())) == sorted(map(repr, theirs.toArrow().to_pylist()))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from pyspark.errors import PySparkException
 
 from rowtime.core.errors import RowtimeError
 from rowtime.core.time import END
+from rowtime.operators.rows import failing_groups
+from rowtime.runtime.executors.tasks import Tasks
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import play
 from rowtime.testing.transcripts import ScriptItem, Transcript
@@ -93,3 +95,26 @@ def test_a_sum_of_months_is_refused_by_check(spark: SparkSession) -> None:
     """Spark does not pass intervals of years and months to other programs, so no tick can keep them."""
     with pytest.raises(RowtimeError, match=r"R189 SUM\(.*\) keeps an interval of years and months"):
         by_rowtime(spark, "SUM(MAKE_YM_INTERVAL(0, CAST(LEAST(ABS(b), 2000000000) AS INT)))", [])
+
+
+@pytest.mark.parametrize("call", ["BITMAP_COUNT(BITMAP_CONSTRUCT_AGG(b))", "SUM(d)", "PERCENTILE(x, 0.5, b)"])
+def test_failing_groups_are_refused_in_tasks(
+    spark: SparkSession, sent: list[Tasks], call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tasks, "_leave", lambda *of, **_how: pytest.fail(f"left to the driver: {of[2]}"))
+    expected = by_batch(spark, call)
+    assert "MALFORMED" in expected.values()
+    for cut in ([], [2, 5, 9]):
+        assert by_rowtime(spark, call, cut) == expected
+    assert sent
+    assert {tasks.needs for tasks in sent} == {""}
+
+
+@pytest.mark.usefixtures("sent")
+def test_a_failing_group_that_is_believed_to_be_computed_is_noticed(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted fault: an aggregate gives NULL for a group for which it fails."""
+    monkeypatch.setattr(failing_groups, "is_failing", lambda name: "false")
+    call = "BITMAP_COUNT(BITMAP_CONSTRUCT_AGG(b))"
+    assert by_rowtime(spark, call, []) != by_batch(spark, call)

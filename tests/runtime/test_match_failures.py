@@ -41,7 +41,7 @@ def _items(*rows: tuple[str, int]) -> list[ScriptItem]:
     return [*made, ScriptItem(len(made) + 1, "a", "x", None, END)]
 
 
-def _played(
+def played(
     spark: SparkSession, sql: str, made: Sequence[ScriptItem], cut: Sequence[int], *, restart: bool = False
 ) -> tuple[Found, Outcome]:
     case = Transcript("match", "match", f"{DECLARED} {sql}", tuple(made), (), "exact", frozenset(), {"a": ["x"]}, {})
@@ -76,11 +76,11 @@ def test_a_sum_beyond_its_type_gives_up_its_candidate_alone(spark: SparkSession)
         [("p", 2, 3), ("q", 2, 2), ("r", 2, 8)],
         Counter({(3, "MALFORMED"): 1, (7, "MALFORMED"): 1, (8, "MALFORMED"): 1}),
     )
-    whole, outcome = _played(spark, PAST, ROWS, [11])
+    whole, outcome = played(spark, PAST, ROWS, [11])
     assert whole == expected
     assert {row["raw_record"] for row in outcome.refused} == {f"SUM(`v` * CAST({HALF} AS BIGINT)) > 0"}
     for cut in CUTS:
-        parts, other = _played(spark, PAST, ROWS, cut, restart=cut is not CUTS[0])
+        parts, other = played(spark, PAST, ROWS, cut, restart=cut is not CUTS[0])
         assert parts == expected, cut
         same_holding(outcome, other)
 
@@ -118,7 +118,7 @@ def test_only_the_paths_that_decide_a_candidate_give_it_up(
     made, sql = _items(*rows), f"{SELECT}{MEASURES}{clause}) AS m"
     matched, refused = expected
     for cut in ([len(made)], range(1, len(made) + 1), [2, len(made)]):
-        assert _played(spark, sql, made, cut)[0] == (matched, Counter(refused)), cut
+        assert played(spark, sql, made, cut)[0] == (matched, Counter(refused)), cut
 
 
 def test_with_on_error_stop_the_run_ends(spark: SparkSession) -> None:
@@ -127,7 +127,7 @@ def test_with_on_error_stop_the_run_ends(spark: SparkSession) -> None:
         (PAST.replace(f"SUM(A.v * CAST({HALF} AS BIGINT))", "1 / (FIRST(A.v) - A.v)"), "R179"),
     ):
         with pytest.raises(rt.Failure) as failed:
-            _played(spark, f"{sql} ON ERROR STOP", ROWS, [11])
+            played(spark, f"{sql} ON ERROR STOP", ROWS, [11])
         assert failed.value.problems[0].code == code
 
 

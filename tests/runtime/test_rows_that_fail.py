@@ -14,7 +14,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import rowtime as rt
-from rowtime.operators.rows.failing_groups import of_a_value
+from rowtime.frames.failures import of_a_value
 from rowtime.runtime import analysis
 from rowtime.runtime.engine import Engine
 from rowtime.runtime.faults import naming_java

@@ -13,7 +13,6 @@ import pytest
 
 import rowtime as rt
 from rowtime.frames.local import is_local
-from rowtime.runtime.executors.catalyst_steps import MOST_ROUNDS
 from rowtime.runtime.executors.executor import Executor, InProcess, SparkJob
 from rowtime.runtime.executors.tasks import Tasks
 
@@ -117,15 +116,21 @@ def test_an_expression_that_is_written_twice_is_asked_for_once(spark: SparkSessi
     assert sent["jobs"] == [1] * TICKS
 
 
-def test_too_many_values_that_depend_on_each_other_are_the_drivers(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [InProcess(), SparkJob()])
+def test_a_task_asks_for_any_number_of_values_that_depend_on_each_other(
+    spark: SparkSession, tmp_path: Path, how: Executor
+) -> None:
     query, text = "a", "k"
-    for _ in range(MOST_ROUNDS + 1):
+    for _ in range(7):
         query, text = f"(SELECT STREAM MD5({text}) AS k FROM {query} AS s)", "k"
-    tasks, sql = Tasks(), SQL[: SQL.index("CREATE STREAM minutes")] + f"SELECT STREAM k FROM {query} AS s;"
+    tasks, sql = Tasks(how), SQL[: SQL.index("CREATE STREAM minutes")] + f"SELECT STREAM k FROM {query} AS s;"
     driver = run(spark, tmp_path / "driver", sql, here=True)
     sent = run(spark, tmp_path / "sent", sql, here=True, tasks=tasks)
     assert driver["rows"] == sent["rows"]
-    assert "values that only Spark computes: MD5(`k`)" in tasks.needs
+    assert tasks.needs == ""
+    assert sent["local"] == set()
+    if isinstance(how, SparkJob):
+        assert sent["jobs"] == [1] * TICKS
 
 
 def test_few_different_values_cost_a_job_in_the_first_tick_only(spark: SparkSession, tmp_path: Path) -> None:

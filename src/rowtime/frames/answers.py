@@ -31,6 +31,11 @@ class Part:
     groups: bool = False
 
     @property
+    def tries_groups(self) -> bool:
+        """Return True for an aggregate that is tried, whose job ends with the first group for which it fails."""
+        return self.tries and self.groups
+
+    @property
     def names(self) -> list[str]:
         """Return the names of the columns of the rows that it is asked for."""
         return [*(name for name, _ in self.columns), *([ASKED_GROUP] if self.groups else [])]

@@ -23,10 +23,12 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from rowtime.core.columns import ASKED_GROUP, ASKED_ONCE
+from rowtime.core.errors import causes
 from rowtime.expr.many_rows import GENERATORS
 from rowtime.frames.answers import ANSWERS, Part, Wanted
 from rowtime.frames.attempted import TRIED_VALUE, attempted
 from rowtime.frames.builtin import spark_functions
+from rowtime.frames.failures import of_a_value
 from rowtime.frames.kinds import PLAIN, arrow_of, holds, spark_type, type_text
 from rowtime.frames.queries import Uncomputed
 from rowtime.frames.tables import Column, delivered, with_chunks
@@ -62,6 +64,7 @@ _CHANGING: Final = frozenset(
 _ONCE: Final = ((ASKED_ONCE, "bigint"),)
 """The column, always 0, of an expression without columns."""
 _TIME: Final = re.compile(r"\b(\d{12,})L\b")
+_WORDS: Final = re.compile(r"`[^`]+`|\w+")
 _TEXT: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|`[^`]*`")
 
 
@@ -96,9 +99,11 @@ def group_part_of(session: SparkSession | None, item: str, fields: Sequence[Colu
     Raises ``Untranslated`` for an expression that is no function of such rows, or calls one that is not Spark's.
     """
     name, part = _part(session, item, fields, (exp.Window, exp.Query))
-    if part.columns == _ONCE:
+    words = {word.strip("`").lower() for word in _WORDS.findall(item)}  # an argument may be missing in the tree
+    columns = tuple(of for of in fields if of in part.columns or of[0].lower() in words)
+    if not columns:
         raise Untranslated(item)
-    return name, replace(part, groups=True)
+    return name, replace(part, columns=columns, groups=True)
 
 
 def _part(
@@ -193,6 +198,14 @@ def _table(rows: LocalFrame, part: Part, numbers: Sequence[int]) -> pa.Table:
 
 def kind_of(session: SparkSession, part: Part) -> str:
     """Return the type of an expression; raises ``Untranslated`` if Spark refuses it, or if frames have no such type."""
+    kind = any_kind_of(session, part)
+    if not holds(kind):
+        raise Untranslated(kind)
+    return kind
+
+
+def any_kind_of(session: SparkSession, part: Part) -> str:
+    """Return the type of an expression, which frames may not have; raises ``Untranslated`` if Spark refuses it."""
     return _known_of(session, part).kind
 
 
@@ -212,8 +225,6 @@ def _known_of(session: SparkSession, part: Part) -> _Known:
         kind = type_text((rows.agg(value) if part.groups else rows.select(value)).schema["v"].dataType)
     except PySparkException as refused:
         raise Untranslated(part.sql) from refused
-    if not holds(kind):
-        raise Untranslated(kind)
     while len(expressions) >= _EXPRESSIONS:
         del expressions[next(iter(expressions))]
     expressions[part] = _Known(kind)
@@ -256,7 +267,42 @@ def _taken(known: _Known, part: Part, table: pa.Table, wanted: pa.Table, values:
 
 
 def computed_by(session: SparkSession, parts: Sequence[Part], wanted: Sequence[pa.Table]) -> list[pa.Array]:
-    """Return the values of expressions for rows of their columns, by one job; raises ``Uncomputed``."""
+    """Return the values of expressions for rows of their columns; raises ``Uncomputed``.
+
+    That is one job, and more if an aggregate that is tried fails for a group.
+    """
+    try:
+        return _by_one_job(session, parts, wanted)
+    except Uncomputed:
+        if not any(part.tries_groups for part in parts):
+            raise
+    return [
+        _in_halves(session, part, rows) if part.tries_groups else _by_one_job(session, [part], [rows])[0]
+        for part, rows in zip(parts, wanted, strict=True)
+    ]
+
+
+def _in_halves(session: SparkSession, part: Part, rows: pa.Table) -> pa.Array:
+    """Return the values of an aggregate for groups; NULL for those for which it fails."""
+    count = part.count(rows)
+    try:
+        return _by_one_job(session, [part], [rows])[0]
+    except Uncomputed as failed:
+        if not any(map(of_a_value, causes(failed))):
+            raise
+        if count == 1:
+            return pa.nulls(1, part.array_type(kind_of(session, part)))
+    groups, middle = rows[ASKED_GROUP], count // 2
+    last = rows.filter(pc.greater_equal(groups, middle))
+    at = last.column_names.index(ASKED_GROUP)
+    last = last.set_column(at, ASKED_GROUP, pc.subtract(last[ASKED_GROUP], middle))
+    halves = rows.filter(pc.less(groups, middle)), last
+    return pa.concat_arrays([_in_halves(session, part, half) for half in halves])
+
+
+def _by_one_job(session: SparkSession, parts: Sequence[Part], wanted: Sequence[pa.Table]) -> list[pa.Array]:
+    """Return the same, by one job."""
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415 - Spark
     from pyspark.errors import PySparkException  # noqa: PLC0415 - Spark
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark
 
@@ -270,7 +316,9 @@ def computed_by(session: SparkSession, parts: Sequence[Part], wanted: Sequence[p
         return [pa.array([], part.array_type(kind)) for part, kind in zip(parts, kinds, strict=True)]
     try:
         rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames).toArrow()
-    except PySparkException as failed:
+    except (PySparkException, Py4JJavaError) as failed:
+        if isinstance(failed, Py4JJavaError) and not of_a_value(failed):
+            raise
         raise Uncomputed(str(failed)) from failed
     rows = rows.sort_by([("__part", "ascending"), (ASKED_GROUP, "ascending")])
     of = {n: rows.filter(pc.equal(rows["__part"], n)) for n in range(len(parts))}
@@ -287,7 +335,8 @@ def _computed(session: SparkSession, part: Part, rows: pa.Table) -> DataFrame:
     if not part.groups:
         rows = rows.append_column(ASKED_GROUP, pa.array(np.arange(rows.num_rows)))
         return _frame(session, part, rows).select(ASKED_GROUP, _column(session, part).alias("v"))
-    return _frame(session, part, rows).coalesce(1).groupBy(ASKED_GROUP).agg(F.expr(part.sql).alias("v"))
+    value = F.struct(F.expr(part.sql).alias(TRIED_VALUE)) if part.tries else F.expr(part.sql)
+    return _frame(session, part, rows).coalesce(1).groupBy(ASKED_GROUP).agg(value.alias("v"))
 
 
 def _column(session: SparkSession, part: Part) -> SparkColumn:

@@ -22,16 +22,16 @@ def value_of(query: str, session: Any = _NO_SESSION) -> int | None:
 
     ``session``: that of the tick. A process without one asks Spark (`frames.answers`); a real one folds constants.
     """
-    row = row_of(query, _NO_SESSION if ANSWERS.get() is None else session)
+    row = row_of(query, session)
     value = None if row is None else row.column(0)[0].as_py()
     return value if isinstance(value, int) else None
 
 
 def row_of(query: str, session: Any = _NO_SESSION) -> pa.Table | None:
-    """Return the row of such a query."""
+    """Return the row of such a query, of any number of expressions."""
     try:
-        return _rows(parse_one(query, dialect="spark"), session).toArrow()
-    except (Untranslated, Uncomputed, SqlglotError, AttributeError):  # there is no session to ask
+        return _rows(parse_one(query, dialect="spark"), _NO_SESSION if ANSWERS.get() is None else session).toArrow()
+    except (Untranslated, Uncomputed, SqlglotError):
         return None
 
 
@@ -44,6 +44,4 @@ def _rows(query: exp.Expr, session: Any) -> LocalFrame:
     named = (
         one if one.alias or isinstance(one, exp.Column) else exp.alias_(one, "__value") for one in query.expressions
     )
-    rows = inner.selectExpr(*map(to_spark, named))
-    assert isinstance(rows, LocalFrame)
-    return rows
+    return inner.valued([*map(to_spark, named)])

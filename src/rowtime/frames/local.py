@@ -163,8 +163,6 @@ class LocalFrame(AsDataFrame):
             items = [*named, *(item(text, self.scope) for text in aggregates)]
             if gathered:
                 items.append(Item(gathered, Value(f"list({self.scope.columns[gathered].sql})", array_text("bigint"))))
-            if any(entry.value.type == "float" for entry in items):  # intermediate precision affects their sums
-                return None
             by = ", ".join(entry.value.sql for entry in items[: len(keys)])
             return self._selected(items, f" GROUP BY {by}" if by else "")
         except Untranslated:

@@ -1,7 +1,7 @@
 """The types of expressions and aggregates over rows, found without rows.
 
 The driver knows the types of what it computes, and of some aggregates that operators compute from others (AVG, FIRST).
-If it does not know one of the types that are wanted, Spark's analyzer is asked.
+If it does not know a type, Spark's analyzer is asked.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from rowtime.frames.answers import ANSWERS, Part
+from rowtime.frames.answers import Part
+from rowtime.frames.catalyst import any_kind_of, kind_of
 from rowtime.frames.generators import generator_of
-from rowtime.frames.kinds import MOST_DIGITS, WHOLE, array_text, decimal, holds
+from rowtime.frames.kinds import MOST_DIGITS, WHOLE, array_text, decimal, holds, spark_type
 from rowtime.frames.local import LocalFrame, is_local
 from rowtime.frames.translated import parsed
 from rowtime.frames.values import READS, Scope, only, size_of
@@ -44,11 +45,19 @@ def type_of(rows: DataFrame, text: str) -> str | None:
 
 def schema_of(rows: DataFrame, items: Mapping[str, str]) -> StructType:
     """Return the types of expressions, or of aggregates, by their names."""
-    kinds = _types(rows, items)
-    if kinds is not None and is_local(rows):
-        return LocalFrame.empty(rows.sparkSession, kinds).schema
-    given: DataFrame = rows.nothing if is_local(rows) else rows
-    return given.selectExpr(*_named(items)).schema
+    if not is_local(rows):
+        return rows.selectExpr(*_named(items)).schema
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - Spark
+
+    return StructType([StructField(name, spark_type(_any_kind(rows, text))) for name, text in items.items()])
+
+
+def _any_kind(rows: LocalFrame, text: str) -> str:
+    """Return a type, which frames may not have; raises Spark's refusal."""
+    try:
+        return type_of(rows, text) or any_kind_of(rows.sparkSession, _part(rows, text))
+    except Untranslated as unknown:
+        raise unknown.__cause__ or unknown from None
 
 
 def kind_of_text(rows: DataFrame, text: str) -> str:
@@ -57,39 +66,36 @@ def kind_of_text(rows: DataFrame, text: str) -> str:
 
 
 def beside(rows: DataFrame, items: Mapping[str, str], wide: DataFrame | None = None) -> DataFrame:
-    """Return empty rows with the columns of ``wide`` (or ``rows``), and expressions or aggregates over ``rows``."""
+    """Return empty rows with the columns of ``wide`` (or ``rows``), and expressions or aggregates over ``rows``.
+
+    Raises ``Untranslated`` if Spark refuses one of them, or if frames have no such type.
+    """
     wide = rows if wide is None else wide
-    kinds = _types(rows, items)
-    if kinds is not None and is_local(wide):
-        return LocalFrame.empty(wide.sparkSession, [*wide.fields, *kinds])
+    if is_local(rows) and is_local(wide):
+        return LocalFrame.empty(wide.sparkSession, [*wide.fields, *_types(rows, items)])
     return wide.crossJoin(rows.selectExpr(*_named(items))) if items else wide
 
 
 def groups(rows: DataFrame, keys: Sequence[str], aggregates: Mapping[str, str]) -> DataFrame:
-    """Return empty groups by columns, with aggregates by their names."""
-    kinds = _types(rows, {**{name: quoted(name) for name in keys}, **aggregates})
-    if kinds is not None:
-        return LocalFrame.empty(rows.sparkSession, kinds)
+    """Return empty groups by columns, with aggregates by their names; raises ``Untranslated`` as `beside` does."""
+    if is_local(rows):
+        return LocalFrame.empty(
+            rows.sparkSession, _types(rows, {**{name: quoted(name) for name in keys}, **aggregates})
+        )
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark
 
     return rows.groupBy(*keys).agg(*map(F.expr, _named(aggregates)))
 
 
-def _types(rows: DataFrame, items: Mapping[str, str]) -> list[tuple[str, str]] | None:
-    """Return the names with their types; ``None`` if only Spark knows one of them."""
-    kinds = [(name, kind) for name, text in items.items() if (kind := type_of(rows, text) or _answered(rows, text))]
-    return kinds if is_local(rows) and len(kinds) == len(items) else None
+def _types(rows: LocalFrame, items: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the names with their types; raises ``Untranslated``."""
+    session = rows.sparkSession
+    return [(name, type_of(rows, text) or kind_of(session, _part(rows, text))) for name, text in items.items()]
 
 
-def _answered(rows: DataFrame, text: str) -> str | None:
-    """Return the type that Spark has given an expression, in a process without it; raises ``Wanted``."""
-    answers = ANSWERS.get()
-    if answers is None or not is_local(rows):
-        return None
-    try:
-        return answers.kind(Part(text, rows.fields))
-    except Untranslated:
-        return None
+def _part(rows: LocalFrame, text: str) -> Part:
+    """Return an expression or aggregate over rows, of which only the type is asked for."""
+    return Part(text, rows.fields)
 
 
 def _named(items: Mapping[str, str]) -> list[str]:

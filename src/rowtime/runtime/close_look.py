@@ -22,6 +22,7 @@ from sqlglot import exp
 from rowtime.core.columns import BROKEN
 from rowtime.core.errors import causes
 from rowtime.expr.conditions import col, columns_in, never_fails
+from rowtime.frames.failures import of_a_value
 from rowtime.frames.local import is_local
 from rowtime.frames.queries import TooMany, Uncomputed
 from rowtime.kernels.exact import Overflow
@@ -30,7 +31,6 @@ from rowtime.operators.events.failing_events import refuse_events
 from rowtime.operators.groups.finished import in_words
 from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.conditions import kinds_of
-from rowtime.operators.rows.failing_groups import of_a_value
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.plan.program import Program
 from rowtime.runtime.tick import RunningTick
@@ -173,8 +173,9 @@ def closer(error: Exception, program: Program, tap: object, before: CloseLook | 
 
 def fails_for_a_value(error: Exception) -> bool:
     """Return True if an error may say that something cannot be computed for a value."""
-    causing = isinstance(error, Uncomputed) and not isinstance(error, TooMany)
-    return causing or any(isinstance(cause, Overflow) or of_a_value(cause) for cause in causes(error))
+    if isinstance(error, TooMany):
+        return False
+    return any(isinstance(cause, Overflow | Uncomputed) or of_a_value(cause) for cause in causes(error))
 
 
 def _readers_of(operators: Sequence[Operator]) -> dict[str, list[Operator]]:

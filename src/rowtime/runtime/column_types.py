@@ -9,9 +9,9 @@ row), it is found here, from the declared columns upwards.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from rowtime.core import columns as hidden
@@ -26,16 +26,7 @@ _TIMES = (
     *(hidden.LIFETIME_START, hidden.LIFETIME_END),
 )
 _INTERNALS = {hidden.WRITER: "STRING", hidden.POSITION: "BIGINT", **dict.fromkeys(_TIMES, "TIMESTAMP")}
-
-
-class _NoSpark:
-    """Stands for the session of frames that nothing may pass to Spark."""
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise Untranslated(name)
-
-
-_NO_SPARK: Any = _NoSpark()
+_REFUSALS = (AnalysisException, ParseException)
 
 
 class ColumnTypes:
@@ -79,7 +70,7 @@ class ColumnTypes:
         return node.between(self.rows)
 
     def here(self, node: Operator) -> list[LocalFrame]:
-        """Return the inputs of an operator, and what is between them and its result, as far as no Spark is needed.
+        """Return the inputs of an operator, and what is between them and its result, as far as frames have the types.
 
         If an expression can be computed over the first of them that has its columns, Spark accepts it, too.
         """
@@ -87,7 +78,7 @@ class ColumnTypes:
         try:
             tables += (self._empty(source) for source in node.inputs)
             tables += node.between(self._empty)
-        except (Untranslated, Uncomputed):
+        except (Untranslated, Uncomputed, *_REFUSALS):
             pass
         return [rows for rows in tables if is_local(rows)] if all(map(is_local, tables)) else []
 
@@ -101,12 +92,12 @@ class ColumnTypes:
         fields = [(name, kind if "<" in kind else named(kind)) for name, kind in self._columns(node).items()]
         if not all(holds(kind) for _, kind in fields):
             raise Untranslated(node.name)
-        return LocalFrame.empty(_NO_SPARK, fields)
+        return LocalFrame.empty(self._spark, fields)
 
     def _here(self, node: Operator) -> LocalFrame | None:
-        """Return an operator's output without rows; ``None`` if only Spark knows its types."""
+        """Return an operator's output without rows; ``None`` if frames have no such types."""
         try:
             typed = node.typed(self._empty)
-        except (Untranslated, Uncomputed):
+        except (Untranslated, Uncomputed, *_REFUSALS):
             return None
         return typed if is_local(typed) else None

@@ -7,7 +7,7 @@ refused. A join would first have to ship and hash the positions, and then to loo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
@@ -56,17 +56,21 @@ class Rejection:
         plain = {name for name, kind in kinds.items() if kind in PLAIN or DECIMAL.fullmatch(kind)}
         names = sorted(kinds, key=lambda name: (name != ROWTIME, name not in plain))
         if isinstance(self.rows, pa.Table):
-            keys = {n: self.rows[name] if name in plain else _texts(self.rows[name]) for n, name in enumerate(names)}
-            ways = [(str(n), "ascending") for n in keys]
-            return self.rows.take(
-                pc.sort_indices(pa.table([*keys.values()], [*map(str, keys)]), ways, null_placement="at_start")
-            )
+            return _sorted(self.rows, names, plain)
         shown = (
             f"hex({quoted(name)})" if kinds[name] == "binary" else f"CAST({quoted(name)} AS STRING)" for name in names
         )
         terms = [quoted(name) if name in plain else text for name, text in zip(names, shown, strict=True)]
-        ordered: DataFrame | None = self.rows.in_order(terms) if is_local(self.rows) else None
-        return self.rows.coalesce(1).sortWithinPartitions(*map(F.expr, terms)) if ordered is None else ordered
+        if is_local(self.rows):
+            ordered = self.rows.in_order(terms)
+            return _sorted(self.rows.toArrow(), names, plain) if ordered is None else ordered
+        return self.rows.coalesce(1).sortWithinPartitions(*map(F.expr, terms))
+
+
+def _sorted(rows: pa.Table, names: Sequence[str], plain: Collection[str]) -> pa.Table:
+    keys = {n: rows[name] if name in plain else _texts(rows[name]) for n, name in enumerate(names)}
+    ways = [(str(n), "ascending") for n in keys]
+    return rows.take(pc.sort_indices(pa.table([*keys.values()], [*map(str, keys)]), ways, null_placement="at_start"))
 
 
 def _texts(values: pa.ChunkedArray) -> pa.Array:

@@ -140,7 +140,7 @@ class RunningTick:
 
     def scalar(self, query: str) -> int:
         """Return the value of a query over constants; if Spark has to, it folds it, without a job."""
-        return value_of(query, self.spark) or int(self.spark.sql(query).collect()[0][0])
+        return int(self.spark.sql(query).collect()[0][0]) if (value := value_of(query, self.spark)) is None else value
 
     def types(self, node: Operator) -> Sequence[str]:
         """Return the types of an operator's columns, computed ones too."""

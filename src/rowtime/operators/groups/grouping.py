@@ -13,6 +13,7 @@ from rowtime.core.errors import RowtimeError
 from rowtime.expr.aggregates import orders_rows
 from rowtime.expr.conditions import columns_in, only_where
 from rowtime.frames.typed import groups
+from rowtime.frames.words import Untranslated
 from rowtime.operators.contract import (
     AGGREGATION,
     TRANSFORMATION,
@@ -250,6 +251,6 @@ def _takes(rows: DataFrame, aggregate: str) -> bool:
 
     try:
         groups(rows, [], {"__taken": aggregate})
-    except (AnalysisException, ParseException):
+    except (AnalysisException, ParseException, Untranslated):
         return False
     return True

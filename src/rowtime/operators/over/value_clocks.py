@@ -79,7 +79,7 @@ class ValueClocks:
         if bound >= END:
             return True
         texts = [text for closer in self.closers if (text := self.at(tick, closer, bound)) is not None]
-        row = row_of(f"SELECT {', '.join([*texts, str(len(texts))])}")
+        row = row_of(f"SELECT {', '.join([*texts, str(len(texts))])}", tick.spark)
         if row is None:
             value = tick.scalar(f"SELECT xxhash64({', '.join(texts)}, {len(texts)})")
         else:

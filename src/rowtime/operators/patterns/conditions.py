@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +17,14 @@ import pyarrow.compute as pc
 
 from rowtime.core.columns import BROKEN, TESTED
 from rowtime.core.errors import RowtimeError, refuse
+from rowtime.frames.answers import ANSWERS
 from rowtime.frames.as_dataframe import FEW
+from rowtime.frames.catalyst import answered, part_of
+from rowtime.frames.failures import of_a_value
 from rowtime.frames.kinds import arrow_of
 from rowtime.frames.local import LocalFrame
 from rowtime.frames.queries import Uncomputed
+from rowtime.frames.words import Untranslated
 from rowtime.kernels.exact import Overflow
 from rowtime.kernels.frames import Flags, Ints
 from rowtime.kernels.matching.rows import NOTHING, Conditions, PathCondition, Picked, Rows, Running
@@ -30,7 +34,6 @@ from rowtime.operators.patterns.slots import FIRST, Condition, Fold, MatchFuncti
 from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.exact_sums import average
-from rowtime.operators.rows.failing_groups import of_a_value
 from rowtime.sql.generate import quoted, to_spark
 
 if TYPE_CHECKING:
@@ -65,7 +68,7 @@ class Reason:
     """Why a condition could not be computed: its ``text``, as a user writes it, and the first ``error``."""
 
     text: str
-    error: Exception
+    error: BaseException
 
 
 @dataclass(frozen=True)
@@ -76,25 +79,35 @@ class Tester:
 
     def tried(
         self, text: str, columns: Mapping[str, pa.Array], types: Mapping[str, str], count: int, beyond: Flags | None
-    ) -> tuple[Flags, Flags, Exception | None]:
+    ) -> tuple[Flags, Flags, BaseException | None]:
         """Return which rows satisfy a condition, for which it cannot be computed, and an error of these.
 
         ``beyond``: rows in which a sum that the condition may read is beyond its type, and `BEYOND` is true.
         """
-        error: Exception | None = None if beyond is None else Overflow("a sum is beyond its type", beyond)
+        error: BaseException | None = None if beyond is None else Overflow("a sum is beyond its type", beyond)
         if error is None:
             try:
                 return self.holds(text, columns, types, count), np.zeros(count, np.bool_), None
             except RowtimeError:
                 raise
             except Exception as wrong:
-                if not of_a_value(wrong):
+                if type(wrong) is not Uncomputed and not of_a_value(wrong):
                     raise
                 error = wrong
         rows = self._frame(pa.table(dict(columns)), types)
-        rows = rows.spark() if isinstance(rows, LocalFrame) else rows
         answer = collected(judged(rows, [], {TESTED: text}, [(text, text)], []))
-        return _true(whole_array(answer[TESTED].combine_chunks())), np.asarray(pc.is_valid(answer[BROKEN])), error
+        fails = np.asarray(pc.is_valid(answer[BROKEN]))
+        if isinstance(error, Uncomputed) and fails.any() and ANSWERS.get() is None:
+            error = self._reason(self._frame(pa.table(dict(columns)).filter(pa.array(fails)), types), text) or error
+        return _true(whole_array(answer[TESTED].combine_chunks())), fails, error
+
+    def _reason(self, rows: Any, text: str) -> BaseException | None:
+        """Return what Spark says of a condition that it cannot compute for some rows; the tick is on the driver."""
+        try:
+            answered(self.session, {part_of(self.session, f"{text} AS {TESTED}", rows.fields)[1]: rows.limit(1)})
+        except (Uncomputed, Untranslated) as wrong:
+            return wrong.__cause__
+        return None
 
     def holds(self, text: str, columns: Mapping[str, pa.Array], types: Mapping[str, str], count: int) -> Flags:
         """Return which rows of some columns satisfy a condition."""
@@ -110,12 +123,7 @@ class Tester:
         return np.concatenate(parts)
 
     def _computed(self, table: pa.Table, text: str, types: Mapping[str, str]) -> Flags:
-        rows, wanted = self._frame(table, types), f"{text} AS {TESTED}"
-        try:
-            answer = collected(rows.selectExpr(wanted))
-        except Uncomputed:  # Spark reports the reason, or can compute it
-            assert isinstance(rows, LocalFrame)
-            answer = collected(rows.spark().selectExpr(wanted))
+        answer = collected(self._frame(table, types).selectExpr(f"{text} AS {TESTED}"))
         return _true(whole_array(answer[TESTED].combine_chunks()))
 
     def _frame(self, table: pa.Table, types: Mapping[str, str]) -> LocalFrame | DataFrame:

@@ -131,7 +131,7 @@ class MatchTick:
         out = Out(rows[order], np.full(len(rows), UNMATCHED), np.zeros(len(rows), np.int64))
         self._refuse(laid, replace(reader, out=out), [reasons[number - 1].text for number in numbers[order].tolist()])
 
-    def _uncomputed(self, wrong: Exception) -> Failure:
+    def _uncomputed(self, wrong: BaseException) -> Failure:
         if isinstance(wrong, Overflow):
             return self._beyond(wrong)
         reason = raised_by_function(str(wrong)) or headline(wrong)

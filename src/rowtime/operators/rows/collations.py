@@ -60,7 +60,11 @@ def grouped(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> 
 
     Of zeros that are equally in the middle, or equally frequent, the positive one is shown.
     """
-    groups = _grouped(rows, keys, aggregates)
+    return with_one_zero(_grouped(rows, keys, aggregates), aggregates)
+
+
+def with_one_zero(groups: DataFrame, aggregates: Sequence[str]) -> DataFrame:
+    """Return groups that show the positive one of zeros that are equally in the middle, or equally frequent."""
     names = {name_of(text) for text in aggregates if _EITHER_ZERO.search(text)}
     if not names:
         return groups

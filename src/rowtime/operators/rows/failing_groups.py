@@ -7,7 +7,6 @@ the other aggregates are tried: if they fail, for half of the groups, and so on.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,60 +16,66 @@ from sqlglot import exp
 from rowtime.core.columns import FAILING_GROUP, GROUP_NUMBER
 from rowtime.core.errors import causes
 from rowtime.expr.aggregates import ORDERED, ordered_text, split
-from rowtime.frames.local import LocalFrame, is_local
-from rowtime.frames.queries import Uncomputed
-from rowtime.frames.spark_groups import grouped_by_spark
-from rowtime.frames.words import Untranslated
-from rowtime.operators.rows.collations import grouped
-from rowtime.sql.generate import to_spark
+from rowtime.frames.attempted import TRIED_VALUE
+from rowtime.frames.failures import of_a_value
+from rowtime.frames.local import is_local
+from rowtime.frames.spark_groups import tried_groups
+from rowtime.operators.rows.collations import grouped, with_one_zero
+from rowtime.sql.generate import quoted, to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_OF_A_VALUE = re.compile(
-    r"SQLSTATE: (?:22[0-9A-Z]{3}|23505|54000|P0001)"  # data, a key twice in a map, a list too long, `raise_error`
-    r"|INVALID_FORMAT\.|UNSUPPORTED_FEATURE\.AES_MODE|DATETIME_PATTERN_RECOGNITION|of MapData must have the same length"
-    r"|Illegal sequence boundaries|java\.util\.regex\.PatternSyntax|java\.util\.\w*Format\w*Exception"
-    r"|java\.lang\.(?:Arithmetic|ClassCast|IllegalArgument|NegativeArraySize|NumberFormat|\w*IndexOutOfBounds)Exception"
-    r"|java\.lang\.reflect\.InvocationTarget|UDFXPathUtil|com\.fasterxml\.jackson\."
-)
-"""What Spark says of a value, with a state of SQL or as Java does: a text that is no pattern, a step of 0."""
 _NEVER_FAIL = (exp.Count, exp.Min, exp.Max, *ORDERED)
 
 
-def of_a_value(error: BaseException) -> bool:
-    """Return True for an error of Spark that says that something cannot be computed for a value."""
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415 - no types; as below
-    from pyspark import errors  # noqa: PLC0415 - `check` does without Spark
+def computed_groups(
+    rows: DataFrame, by: Sequence[str], calls: Mapping[str, exp.Expr], more: Sequence[str]
+) -> DataFrame:
+    """Return the groups ``by`` of rows, with ``calls`` by name, and ``more`` aggregates, which cannot fail.
 
-    javas = (errors.ArithmeticException, errors.ArrayIndexOutOfBoundsException, errors.DateTimeException)
-    if isinstance(error, (*javas, errors.IllegalArgumentException, errors.NumberFormatException)):
-        return True  # the message does not have Java's name
-    return isinstance(error, errors.PySparkException | Py4JJavaError) and _OF_A_VALUE.search(str(error)) is not None
-
-
-def computable(
-    rows: DataFrame, by: Sequence[str], calls: Mapping[str, exp.Expr]
-) -> tuple[DataFrame, dict[str, str], dict[str, str]]:
-    """Return the rows, the aggregates ``calls`` as Spark SQL, and by name the conditions that one fails, if it can.
-
-    An aggregate skips the rows of the groups ``by`` for which it fails; the condition is an aggregate too.
+    A call that fails for a group is NULL. If it can fail, a column with ``x`` behind the name says whether it does.
     """
     texts = {name: ordered_text(call) for name, call in calls.items()}
-    tried = {name: texts[name] for name, call in calls.items() if not isinstance(split(call)[1], _NEVER_FAIL)}
+    tried = [name for name, call in calls.items() if not isinstance(split(call)[1], _NEVER_FAIL)]
+    if not is_local(rows):
+        return _by_spark(rows, by, calls, texts, tried, more)
+    listed = [*(f"{text} AS {name}" for name, text in texts.items()), *more]
+    if not tried:
+        return grouped(rows, by, listed)
+    groups = tried_groups(rows, by, listed, tried)
+    values = {name: f"{name}.{TRIED_VALUE} AS {name}" for name in tried}
+    flags = (f"{is_failing(name)} AS {name}x" for name in tried)
+    valued = groups.selectExpr(*(values.get(name, quoted(name)) for name in groups.columns), *flags)
+    return with_one_zero(valued, listed)
+
+
+def is_failing(name: str) -> str:
+    """Return Spark SQL for whether an aggregate that is tried, in a column of this name, fails."""
+    return f"{name} IS NULL"
+
+
+def _by_spark(  # noqa: PLR0913 - the groups and what is computed for them
+    rows: DataFrame,
+    by: Sequence[str],
+    calls: Mapping[str, exp.Expr],
+    texts: dict[str, str],
+    tried: Sequence[str],
+    more: Sequence[str],
+) -> DataFrame:
     fails = dict.fromkeys(tried, "false")
-    if not tried or _computes(rows, by, [*tried.values()]):
-        return rows, texts, fails
-    number = f"dense_rank() OVER (ORDER BY {', '.join(by)})" if by else "1"
-    rows = rows.selectExpr("*", f"{number} AS {GROUP_NUMBER}")
-    last = grouped(rows, [], [f"max({GROUP_NUMBER}) AS {GROUP_NUMBER}"]).collect()[0][0]
-    for name, text in tried.items():
-        failing = [*_failing(rows, by, text, 1, last + 1)]
-        if failing:
-            bad = f"{FAILING_GROUP}{name}"
-            rows = rows.selectExpr("*", f"{GROUP_NUMBER} IN ({', '.join(map(str, failing))}) AS {bad}")
-            texts[name], fails[name] = ordered_text(_filtered(calls[name], bad)), f"max({bad})"
-    return rows, texts, fails
+    if tried and not _computes(rows, by, [texts[name] for name in tried]):
+        number = f"dense_rank() OVER (ORDER BY {', '.join(by)})" if by else "1"
+        rows = rows.selectExpr("*", f"{number} AS {GROUP_NUMBER}")
+        last = grouped(rows, [], [f"max({GROUP_NUMBER}) AS {GROUP_NUMBER}"]).collect()[0][0]
+        for name in tried:
+            failing = [*_failing(rows, by, texts[name], 1, last + 1)]
+            if failing:
+                bad = f"{FAILING_GROUP}{name}"
+                rows = rows.selectExpr("*", f"{GROUP_NUMBER} IN ({', '.join(map(str, failing))}) AS {bad}")
+                texts[name], fails[name] = ordered_text(_filtered(calls[name], bad)), f"max({bad})"
+    flags = (f"{text} AS {name}x" for name, text in fails.items())
+    return grouped(rows, by, [*(f"{text} AS {name}" for name, text in texts.items()), *flags, *more])
 
 
 def _failing(rows: DataFrame, by: Sequence[str], text: str, first: int, end: int) -> Iterator[int]:
@@ -79,8 +84,6 @@ def _failing(rows: DataFrame, by: Sequence[str], text: str, first: int, end: int
     if _computes(some, by, [text]):
         return
     if end - first == 1:
-        if is_local(some) and _computed_by_spark(some, by, text):
-            raise Uncomputed(text)  # only DuckDB fails
         yield first
         return
     middle = (first + end) // 2
@@ -89,26 +92,12 @@ def _failing(rows: DataFrame, by: Sequence[str], text: str, first: int, end: int
 
 
 def _computes(rows: DataFrame, by: Sequence[str], texts: Sequence[str]) -> bool:
-    try:
-        groups = grouped(rows, by, [f"{text} AS __t{n}" for n, text in enumerate(texts)])
-        if is_local(groups):
-            groups.count()
-            return True
-    except Uncomputed:
-        return False
+    groups = grouped(rows, by, [f"{text} AS __t{n}" for n, text in enumerate(texts)])
     try:
         groups._jdf.queryExecution().toRdd().count()  # noqa: SLF001 - a writer would report the failure in Spark's log
     except Exception as error:
         if not any(map(of_a_value, causes(error))):
             raise
-        return False
-    return True
-
-
-def _computed_by_spark(rows: LocalFrame, by: Sequence[str], text: str) -> bool:
-    try:
-        grouped_by_spark(rows, by, [f"{text} AS __t0"], every=True)
-    except (Uncomputed, Untranslated):
         return False
     return True
 

@@ -20,7 +20,7 @@ from rowtime.frames.typed import kind_of_text
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.collations import grouped
 from rowtime.operators.rows.exact_sums import ExactSum, average
-from rowtime.operators.rows.failing_groups import Correlation, computable
+from rowtime.operators.rows.failing_groups import Correlation, computed_groups
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
 
@@ -108,21 +108,19 @@ class Accumulators:
         ``more``: further aggregates; ``of_rows``: from rows in any case, else from rows or seeds. `beyond` says which
         groups have such an aggregate.
         """
-        splits, fails = self.splits and not of_rows, dict[str, str]()
+        splits = self.splits and not of_rows
         sums = self._sums(rows, types, splits=splits)
         texts = [text for sum_of in sums.values() for text in sum_of.aggregates]
         if splits:
             kept = {n: _merge(part, types.get(n)).format(n) for n, part in self._parts() if n not in sums}
-            finals = self.finals(types, tries=True)
+            texts += [f"{text} AS {name}" for name, text in kept.items()]
+            finals, groups = self.finals(types, tries=True), grouped(rows, by, [*texts, *more])
         else:
             others = {name: call for name, call in self.aggregates if name not in sums}
-            rows, kept, fails = computable(rows, by, others)
-            finals = []
-        texts += [f"{text} AS {name}" for name, text in kept.items()]
-        texts += [f"{text} AS {name}x" for name, text in fails.items()]
+            finals, groups = [], computed_groups(rows, by, others, [*texts, *more])
         tried = {name for name, call in self.aggregates if _summed(call)[1]}
         flags = [f"{sum_of.fails} AS {name}x" for name, sum_of in sums.items() if name not in tried]
-        groups = _with_sums(grouped(rows, by, [*texts, *more]), sums)
+        groups = _with_sums(groups, sums)
         return groups.selectExpr("*", *flags, *finals) if flags or finals else groups
 
     def of_rows(self, rows: DataFrame, by: Sequence[str], more: Sequence[str] = ()) -> DataFrame:

@@ -21,7 +21,7 @@ from rowtime.core.columns import ASKED_GROUP, ASKED_PASSED, ASKED_ROW
 from rowtime.frames.answers import Answers, Call, Part
 from rowtime.frames.attempted import TRIED_VALUE, attempted
 from rowtime.frames.builtin import spark_functions
-from rowtime.frames.catalyst import computed_by, kind_of
+from rowtime.frames.catalyst import any_kind_of, computed_by
 from rowtime.frames.kinds import spark_type
 from rowtime.frames.queries import Uncomputed
 from rowtime.frames.words import Untranslated
@@ -35,9 +35,7 @@ if TYPE_CHECKING:
 
     from rowtime.plan.levels import Levels
 
-MOST_ROUNDS: Final = 4
-"""Each round computes the tick again up to its values, so a plan with more of them is left to the driver."""
-_LONGEST: Final = 50  # rehearsals of one plan
+_LONGEST: Final = 50  # rehearsals of one plan; more values that depend on each other are met in its first ticks
 _ROUND, _OPERATOR, _TIMES, _PART = (f"__asked_{name}" for name in ("round", "operator", "times", "part"))
 _OWN: Final = f"{_ROUND} int, {_OPERATOR} string, {_TIMES} int, {_PART} int, {ASKED_GROUP} bigint"
 _NUMBER: Final = "monotonically_increasing_id()"
@@ -45,18 +43,32 @@ Trial = Callable[[Iterable[pa.RecordBatch], Answers], AllWanted | None]
 """Computes a tick over the rows that Spark reads for it, without results; returns what it wants."""
 Values = Mapping[Call, Mapping[Part, pa.Array | None]]
 
+GroupRows = Mapping[Call, Mapping[Part, pa.Table]]
+"""The rows for which aggregates that are tried are wanted."""
+
+
+def groups_wanted(more: AllWanted | None) -> GroupRows:
+    """Return for which rows a trial wants aggregates that are tried."""
+    rows_by_call: dict[Call, Mapping[Part, pa.Table]] = {}
+    for one in more.wanted if more is not None else ():
+        pairs = zip(one.parts, one.rows or (), strict=False)  # none if types are wanted
+        tried = {part: rows for part, rows in pairs if part.tries_groups and rows.num_rows}
+        rows_by_call |= {one.call: tried} if tried else {}
+    return rows_by_call
+
 
 @dataclass(frozen=True)
 class Questions:
     """What Spark is asked in the ticks of a plan: types of expressions, and in rounds the values of ``parts``.
 
-    ``asking``: by operator, in how many rounds, with those of the operators below it.
+    ``asking``: by operator, in how many rounds, with those of the operators below it. ``given``: values that are known.
     """
 
     functions: frozenset[str] = frozenset()
     kinds: Mapping[Part, str] = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
     asking: Mapping[str, int] = field(default_factory=dict)
+    given: Values = field(default_factory=dict)
 
     @property
     def rounds(self) -> int:
@@ -102,7 +114,23 @@ class Questions:
 
     def answers(self, values: Values) -> Answers:
         """Return the answers for a process without a session."""
-        return Answers(self.functions, self.kinds, values)
+        return Answers(self.functions, self.kinds, _merged(self.given, values))
+
+    def trying_groups(self, spark: SparkSession, last_trial: Callable[[Questions], GroupRows]) -> Questions:
+        """Return the questions of a tick's job, with the values of the aggregates that are tried.
+
+        One that fails would end the job, so these take jobs of their own. ``last_trial``: a job that computes the tick,
+        and returns the groups for which its last trial wants such aggregates.
+        """
+        questions = replace(self, parts=tuple(part for part in self.parts if not part.tries_groups))
+        for _ in range(self.rounds if questions != self else 0):
+            values: dict[Call, Mapping[Part, pa.Array | None]] = {}
+            for call, tried in last_trial(questions).items():
+                values[call] = dict(zip(tried, computed_by(spark, [*tried], [*tried.values()]), strict=True))
+            if not values:
+                break
+            questions = replace(questions, given=_merged(questions.given, values))
+        return questions
 
     def values_here(self, spark: SparkSession, trial: Callable[[Answers], AllWanted | None]) -> Values:
         """Return the values of all rounds, with jobs of their own."""
@@ -220,6 +248,10 @@ class Questions:
         return read.select([name for name in read.column_names if not name.startswith("__asked")]).to_batches(), values
 
 
+def _merged(values: Values, more: Values) -> Values:
+    return {call: {**values.get(call, {}), **more.get(call, {})} for call in {**values, **more}}
+
+
 def _as(schema: pa.Schema, table: pa.Table) -> pa.Table:
     """Return a table with the columns of a schema; a missing one is NULL."""
     columns = [
@@ -237,7 +269,7 @@ def _structs(rows: pa.Table, kind: pa.StructType) -> pa.Array:
 
 def _kind(spark: SparkSession, part: Part) -> str:
     try:
-        return kind_of(spark, part)
+        return any_kind_of(spark, part)
     except Untranslated:
         return ""
 

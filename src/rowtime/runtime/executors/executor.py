@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
@@ -16,7 +17,7 @@ from rowtime.core.columns import WRITER
 from rowtime.core.threads import processors
 from rowtime.frames.answers import Answers
 from rowtime.frames.queries import SETTINGS
-from rowtime.runtime.executors.catalyst_steps import Questions
+from rowtime.runtime.executors.catalyst_steps import GroupRows, Questions, groups_wanted
 from rowtime.runtime.executors.levels import (
     computed_part,
     computed_whole,
@@ -74,10 +75,18 @@ class SparkJob:
     def whole(self, spark: SparkSession, packed: bytes, scans: Sequence[StreamScan], questions: Questions) -> bytes:
         """Compute work in one task."""
         streams, cores = {one.stream: one.form for one in scans}, cores_of(spark)
-        rows = questions.chained(spark, in_one_task(spark, scans), partial(_trial, packed, streams, cores))
-        reports = rows.mapInArrow(partial(_task, packed, streams, cores, questions), "report binary")
-        report: bytes = reports.toArrow()["report"][0].as_py()
-        return report
+
+        def last_step(step: Callable[..., Iterator[pa.RecordBatch]], questions: Questions) -> bytes:
+            rows = questions.chained(spark, in_one_task(spark, scans), partial(_trial, packed, streams, cores))
+            reports = rows.mapInArrow(partial(step, packed, streams, cores, questions), "report binary")
+            report: bytes = reports.toArrow()["report"][0].as_py()
+            return report
+
+        def last_trial(questions: Questions) -> GroupRows:
+            wanted: GroupRows = pickle.loads(last_step(_last_trial, questions))  # noqa: S301 - our own
+            return wanted
+
+        return last_step(_task, questions.trying_groups(spark, last_trial))
 
     def divided(
         self, spark: SparkSession, packed: bytes, many: int, scans: Sequence[StreamScan], levels: InLevels
@@ -150,6 +159,14 @@ def _trial(
 ) -> AllWanted | None:
     _settle(cores)
     return tried(packed, partial(apart, streams, batches), answers)
+
+
+def _last_trial(
+    packed: bytes, streams: Mapping[str, Form], cores: int, questions: Questions, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    read, values = questions.apart([*batches], questions.rounds)
+    more = _trial(packed, streams, cores, read, questions.answers(values))
+    yield _reported(pickle.dumps(groups_wanted(more)))
 
 
 def _task(

@@ -16,7 +16,7 @@ from rowtime.operators.contract import Delta
 from rowtime.operators.streams.computed_once import loaded
 from rowtime.runtime.clock_pass.pieces import Marks
 from rowtime.runtime.close_look import fails_for_a_value
-from rowtime.runtime.executors.catalyst_steps import MOST_ROUNDS, Questions
+from rowtime.runtime.executors.catalyst_steps import Questions
 from rowtime.runtime.executors.executor import Executor, SparkJob
 from rowtime.runtime.executors.level_ticks import Call
 from rowtime.runtime.executors.levels import Divided
@@ -140,8 +140,6 @@ class Tasks:
         empty = replace(work, tick=tick, taken=without_rows(spark, work.taken)).packed()
         self._questions = self._questions.rehearsed(spark, partial(tried, empty, dict))
         self._rehearsed = True
-        if self._questions.rounds > MOST_ROUNDS:
-            raise NeedsSparkError(f"{self._questions.rounds} values of Spark that depend on each other")
 
     def _divided(self, running: RunningTick, work: Work, scans: Sequence[StreamScan]) -> Report | None:
         """Send work to several tasks; return the report, ``None`` if one task has to compute it.
@@ -195,7 +193,7 @@ class Tasks:
     ) -> LeftToDriver:
         """Ask Spark more, from this tick on or, if it ``looks``, only in it; return what the tick ends with."""
         why = f"values that only Spark computes: {', '.join(part.sql for part in parts)}"
-        if questions == before or questions.rounds > MOST_ROUNDS:
+        if questions == before:
             return self._leave(running, why, looks=looks, always=True)
         if looks:
             self._looking = running.number, questions
