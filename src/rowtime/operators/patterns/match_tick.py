@@ -13,6 +13,7 @@ from rowtime.core.columns import BROKEN, KEY_HASH, MATCH_AT, MATCH_ROW, POSITION
 from rowtime.core.errors import Failure, Problem, RowtimeError, headline
 from rowtime.core.time import to_text
 from rowtime.core.worker_errors import raised_by_function
+from rowtime.frames.queries import Uncomputed
 from rowtime.kernels.exact import Overflow
 from rowtime.kernels.frames import Ints
 from rowtime.kernels.matching.matcher import Matches, TooManyPaths, matches
@@ -127,14 +128,15 @@ class MatchTick:
         order = np.argsort(starts)
         if not self.tick.trying:
             reason = reasons[int(numbers[order[0]]) - 1]
-            raise self._uncomputed(reason.error) from reason.error
+            raise self._uncomputed(reason.error, reason.text) from reason.error
         out = Out(rows[order], np.full(len(rows), UNMATCHED), np.zeros(len(rows), np.int64))
         self._refuse(laid, replace(reader, out=out), [reasons[number - 1].text for number in numbers[order].tolist()])
 
-    def _uncomputed(self, wrong: BaseException) -> Failure:
+    def _uncomputed(self, wrong: BaseException, text: str = "a value") -> Failure:
+        """Return the problem of a condition; ``text``: it, as a user writes it, if Spark has not reported a reason."""
         if isinstance(wrong, Overflow):
             return self._beyond(wrong)
-        reason = raised_by_function(str(wrong)) or headline(wrong)
+        reason = text if isinstance(wrong, Uncomputed) else raised_by_function(str(wrong)) or headline(wrong)
         what = f"{self.node.name}: a condition in DEFINE cannot be computed: {reason}"
         hint = "Make it return NULL instead, with NULLIF, TRY_CAST or try_divide."
         return Failure(Problem("R179", what, hint=hint))
