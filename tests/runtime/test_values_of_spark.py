@@ -130,7 +130,9 @@ def test_a_task_asks_for_any_number_of_values_that_depend_on_each_other(
     assert tasks.needs == ""
     assert sent["local"] == set()
     if isinstance(how, SparkJob):
-        assert sent["jobs"] == [1] * TICKS
+        assert sent["jobs"][1:] == [1] * (
+            TICKS - 1
+        )  # in the first tick, each value shows that another one depends on it
 
 
 def test_few_different_values_cost_a_job_in_the_first_tick_only(spark: SparkSession, tmp_path: Path) -> None:
