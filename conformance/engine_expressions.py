@@ -148,7 +148,7 @@ _FORMS: Final[Mapping[str, Sequence[str]]] = {
     "bin": ("coalesce({bin}, {bin})", "if({bool}, {bin}, {bin})", "concat({bin}, {bin})"),
     "ints": ("slice({ints}, {place}, {place})", "sort_array({ints})", "coalesce({ints}, {ints})", "array_sort({ints})",
              "if({bool}, {ints}, {ints})", "{nested}.l", "sort_array({ints}, FALSE)",
-             "slice(sort_array({ints}, FALSE), 1, 2)"),
+             "slice(sort_array({ints}, FALSE), 1, 2)", "sequence(pmod({int}, 7), pmod({int}, 7) + 7)"),
     "texts": ("slice({texts}, 1, 1)", "sort_array({texts}, FALSE)", "array({text}, {text})", "sort_array({texts})"),
     "array": ("slice({array}, {place}, {place})", "sort_array({array})", "sort_array({array}, FALSE)",
               "array_sort({array})",
@@ -157,7 +157,8 @@ _FORMS: Final[Mapping[str, Sequence[str]]] = {
     "struct": ("if({bool}, {struct}, {struct})", "coalesce({struct}, {struct})", "struct({int} AS x, {text} AS y)",
                "CAST({struct} AS STRUCT<a: INT, b: STRING>)"),
     "nested": ("if({bool}, {nested}, {nested})", "coalesce({nested}, {nested})"),
-    "any": ("coalesce({int}, 1)", "{text}", "{num}", "struct({any} AS a, {int} AS b)", "named_struct('a', {any})",
+    "any": ("map_entries({map})",
+            "coalesce({int}, 1)", "{text}", "{num}", "struct({any} AS a, {int} AS b)", "named_struct('a', {any})",
             "{bool}",
             "{date}", "{time}", "if({bool}, {any}, {any})", "coalesce({any}, {any})", "CAST({any} AS {type})"),
 }  # fmt: skip

@@ -1,8 +1,8 @@
 """Compares what the driver computes with Spark, over random expressions: values, types, and which rows fail.
 
 ``python -m conformance.engines --expressions 20000 --seed 1`` draws until so many expressions have a translation, and
-returns 1 if one of them differs from Spark. Each is computed as in a tick: `LocalFrame` over all rows, and if a row
-fails, over the rows that do not. Spark tries each row (`operators.rows.attempt`).
+returns 1 if one of them differs from Spark. Each is computed as in a tick: `Frame` over all rows, and if a row
+fails, over the rows that do not. Spark tries each row (`frames.attempted`).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from sqlglot import exp
 
 from conformance.engine_expressions import drawn, drawn_aggregates, drawn_windows
 from rowtime.frames import translated
+from rowtime.frames.attempted import attempted
+from rowtime.frames.frame import Frame
 from rowtime.frames.kinds import spark_type, type_text
-from rowtime.frames.local import LocalFrame
 from rowtime.frames.queries import SETTINGS, Uncomputed, restrict
 from rowtime.frames.tables import with_chunks
 from rowtime.frames.values import Value
 from rowtime.frames.words import Untranslated
-from rowtime.operators.rows.attempt import attempted
 from rowtime.runtime.session import derive, new_spark
 
 if TYPE_CHECKING:
@@ -114,8 +114,8 @@ def compared(spark: SparkSession, table: pa.Table, kinds: Sequence[tuple[str, st
 
 def _begun(
     spark: SparkSession, table: pa.Table, kinds: Sequence[tuple[str, str]], texts: Iterable[str]
-) -> tuple[LocalFrame, Compared]:
-    frame, found = LocalFrame.of(spark, table, kinds), Compared()
+) -> tuple[Frame, Compared]:
+    frame, found = Frame.of(spark, table, kinds), Compared()
     assert frame is not None
     for text in texts:
         try:
@@ -130,7 +130,7 @@ def _begun(
     return frame, found
 
 
-def _values_here(connection: duckdb.DuckDBPyConnection, frame: LocalFrame, text: str, found: Compared) -> Sequence[Any]:
+def _values_here(connection: duckdb.DuckDBPyConnection, frame: Frame, text: str, found: Compared) -> Sequence[Any]:
     """Return the value of each row as in a tick; `FAILS` for those that fail."""
     try:
         return _column(frame.valued([f"{text} AS x"]).toArrow())
@@ -145,7 +145,7 @@ def _values_here(connection: duckdb.DuckDBPyConnection, frame: LocalFrame, text:
     return [next(values) if one else FAILS for one in held.to_pylist()]
 
 
-def _value_alone(frame: LocalFrame, text: str, row: int) -> Any:
+def _value_alone(frame: Frame, text: str, row: int) -> Any:
     try:
         return _column(frame.taken(np.array([row])).valued([f"{text} AS x"]).toArrow())[0]
     except Uncomputed:
@@ -161,13 +161,13 @@ def _interpreted(spark: SparkSession) -> SparkSession:
     return session
 
 
-def _in_spark(session: SparkSession, frame: LocalFrame, table: pa.Table) -> DataFrame:
+def _in_spark(session: SparkSession, frame: Frame, table: pa.Table) -> DataFrame:
     """Return the rows as they were given: the frame may have changed them."""
     return session.createDataFrame(with_chunks(table), schema=frame.schema)
 
 
 def _tried(
-    session: SparkSession, given: tuple[LocalFrame, pa.Table], texts: Sequence[str], found: Compared
+    session: SparkSession, given: tuple[Frame, pa.Table], texts: Sequence[str], found: Compared
 ) -> dict[str, list[Any]]:
     """Return the values in Spark by text, in the order of the rows; note texts that it refuses, and other types."""
     number, rows = given[0].columns[0], _in_spark(session, *given)
@@ -245,7 +245,7 @@ def compared_groups(
     return found
 
 
-def _groups_here(frame: LocalFrame, groups: Sequence[LocalFrame], text: str) -> list[Any] | None:
+def _groups_here(frame: Frame, groups: Sequence[Frame], text: str) -> list[Any] | None:
     """Return the value of each group: of all in one query, if that does not fail, and of each alone."""
     values: list[Any] = []
     for group in groups:
@@ -292,7 +292,7 @@ def compared_windows(
 
 
 def _compare_whole(
-    session: SparkSession, given: tuple[LocalFrame, pa.Table], here: Mapping[str, Any], found: Compared, maker: Maker
+    session: SparkSession, given: tuple[Frame, pa.Table], here: Mapping[str, Any], found: Compared, maker: Maker
 ) -> None:
     """Compare values of several rows, which fail together."""
     frame, table = given
@@ -341,7 +341,7 @@ def _coarse(value: Any) -> Any:
     return f"{float(text.removesuffix(FLOAT)) + 0.0:.9g}{FLOAT}" if text.endswith(FLOAT) else value
 
 
-def _exact(text: str, frame: LocalFrame) -> str:
+def _exact(text: str, frame: Frame) -> str:
     """Return an expression in which sums of whole numbers only fail if the whole sum is beyond its type.
 
     Spark fails for each intermediate sum. Operators of rowtime do not use it for those (`operators.rows.exact_sums`).

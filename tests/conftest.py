@@ -106,12 +106,12 @@ def _an_operator_keeps_what_it_declares() -> Iterator[None]:
         assert list(unfounded(found.operators)) == []
         return found
 
-    def written(tick: RunningTick, node: Any, rows: Any, routes: Any, count: Any) -> Any:
+    def written(tick: RunningTick, node: Any, rows: Any, routes: Any) -> Any:
         types = spark_types(rows.schema)
         for name, route in routes.items():
             columns = {column: types[of] for column, of in route.columns.items()}
             assert list(undeclared(node, name, route.time, columns)) == []
-        return write(tick, node, rows, routes, count)
+        return write(tick, node, rows, routes)
 
     def kept(tick: RunningTick, node: Any, what: str, rows: Any, time: str) -> Any:
         assert list(undeclared(node, what, time, spark_types(rows.schema))) == []
@@ -217,19 +217,14 @@ def rewrite_goldens(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--rewrite-goldens"))
 
 
-@pytest.fixture(params=["on the driver", "by Spark"])
+@pytest.fixture(params=["on the driver", "in tasks"])
 def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run the test twice: all ticks are computed on the driver if possible, and all by Spark."""
-    from rowtime.runtime.engine import Engine
+    """Run the test twice: all ticks are computed on the driver, and as tasks of Spark compute them."""
+    from tests.ways import in_tasks
 
-    running, way = Engine._running, str(request.param)
-
-    def chosen(engine: Engine, *given: Any) -> Any:
-        found = running(engine, *given)
-        found.local = found.local and way == "on the driver"
-        return found
-
-    monkeypatch.setattr(Engine, "_running", chosen)
+    way = str(request.param)
+    if way == "in tasks":
+        in_tasks(monkeypatch, 2)
     return way
 
 

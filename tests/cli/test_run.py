@@ -99,6 +99,7 @@ def test_a_failure_has_exit_status_3_and_leaves_its_traceback(
     (tmp_path / "cast.sql").write_text(CLICKS + "SELECT STREAM CAST(n AS INT) AS n FROM clicks ON ERROR STOP;")
     result = rowtime("run", "cast.sql", "--available-now", "--checkpoint", "here")
     assert result.exit_code == 3
+    assert "R514" in result.stderr
     assert "CAST_INVALID_INPUT" in result.stderr
     assert "Traceback" not in result.stderr
     kept = tmp_path / "here" / "last-error.txt"

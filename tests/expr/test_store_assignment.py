@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rowtime.expr.store_assignment import always_fits, is_padded, length_of, may_assign, same_type
-from rowtime.operators.rows.attempt import attempted
+from rowtime.frames.attempted import attempted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from rowtime.frames import aggregates, arrays, local, queries, scalars, translated
+from rowtime.frames import aggregates, arrays, frame, queries, scalars, translated
 from rowtime.frames.values import Rule, Scope, Value, cast
 
 if TYPE_CHECKING:
@@ -132,25 +132,25 @@ def a_union_drops_equal_rows(patch: pytest.MonkeyPatch) -> None:
 
 
 def rows_without_a_key_are_no_rows_without_a_match(patch: pytest.MonkeyPatch) -> None:
-    real = local.LocalFrame.joined
+    real = frame.Frame.joined
 
-    def joined(self: local.LocalFrame, other: local.LocalFrame, test: str, how: str) -> Any:
+    def joined(self: frame.Frame, other: frame.Frame, test: str, how: str) -> Any:
         found = real(self, other, test, how)
         return found.where("k IS NOT NULL") if found is not None and how == "left_anti" else found
 
-    patch.setattr(local.LocalFrame, "joined", joined)
+    patch.setattr(frame.Frame, "joined", joined)
 
 
 def rows_without_a_match_are_dropped(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(local._JOINS, "left", "INNER")
+    patch.setitem(frame._JOINS, "left", "INNER")
 
 
 def a_row_comes_once_a_match(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(local._JOINS, "left_semi", "INNER")
+    patch.setitem(frame._JOINS, "left_semi", "INNER")
 
 
 def both_zeros_are_groups(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(local, "group_key", lambda key: key)
+    patch.setattr(frame, "group_key", lambda key: key)
 
 
 def nulls_are_counted(patch: pytest.MonkeyPatch) -> None:
@@ -198,7 +198,7 @@ def what_cannot_be_computed_is_no_rows(patch: pytest.MonkeyPatch) -> None:
 
 
 def rows_keep_the_order_in_which_they_came(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(local.LocalFrame, "in_order", lambda self, _terms: self)
+    patch.setattr(frame.Frame, "in_order", lambda self, _terms: self)
 
 
 def the_last_row_is_lost(patch: pytest.MonkeyPatch) -> None:
@@ -207,7 +207,7 @@ def the_last_row_is_lost(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_was_refused_stays_alone(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(local._JOINS, "left_anti", "SEMI")
+    patch.setitem(frame._JOINS, "left_anti", "SEMI")
 
 
 ROWS: Sequence[tuple[str, Plant]] = (
@@ -221,7 +221,7 @@ ROWS: Sequence[tuple[str, Plant]] = (
     ("groups", nulls_are_counted),
     ("one group", the_last_value_that_is_not_null),
 )
-"""Each fault with the rows of `test_local_frames` that show it."""
+"""Each fault with the rows of `test_frame` that show it."""
 VALUES: Sequence[tuple[tuple[str, str], Plant]] = (
     (("int", "int"), a_division_rounds_down),
     (("int", "int"), an_upper_end_belongs_to_a_window),

@@ -13,10 +13,11 @@ from sqlglot import exp
 
 from conformance.edge_values import VALUES
 from rowtime.frames import translated
+from rowtime.frames.frame import Frame
 from rowtime.frames.kinds import arrow_of
-from rowtime.frames.local import LocalFrame
 from rowtime.frames.queries import Uncomputed
 from rowtime.frames.values import Scope, Value
+from tests.frames.in_spark import in_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,11 +81,11 @@ def near(one: Any, other: Any) -> bool:
 def differences(spark: SparkSession, kind: str, text: str) -> list[tuple[Any, Any, Any]]:
     """Groups for which an aggregate differs from Spark's: the key, the value here, and the value there."""
     table = groups_of(kind)
-    rows = LocalFrame.of(spark, table, [*COLUMNS, ("a", kind)])
+    rows = Frame.of(spark, table, [*COLUMNS, ("a", kind)])
     assert rows is not None
     found = rows.grouped(["k"], [f"{text} AS v"])
     assert found is not None, f"{text} of {kind} has no translation"
-    sparks, own = rows.spark().coalesce(1).groupBy("k").agg(_expr(text)).toArrow(), found.toArrow()
+    sparks, own = in_spark(rows).coalesce(1).groupBy("k").agg(_expr(text)).toArrow(), found.toArrow()
     assert own.schema.field("v").type == sparks.schema.field("v").type
     here, there = (dict(zip(of["k"].to_pylist(), _plain(of["v"]), strict=True)) for of in (own, sparks))
     assert here.keys() == there.keys()
@@ -117,7 +118,7 @@ def test_an_aggregate_has_the_value_of_spark(spark: SparkSession, kind: str) -> 
 @pytest.mark.parametrize("call", ["count(*)", "sum(n)", "max(a)", "sum(a * 0)", "skewness(n)"])
 def test_groups_by_a_float_are_those_of_spark(spark: SparkSession, call: str) -> None:
     table = groups_of("float")
-    rows = LocalFrame.of(spark, table, [*COLUMNS, ("a", "float")])
+    rows = Frame.of(spark, table, [*COLUMNS, ("a", "float")])
     assert rows is not None
     ours = rows.grouped(["a"], [f"{call} AS v"])
     assert ours is not None
@@ -131,7 +132,7 @@ def test_groups_by_a_float_are_those_of_spark(spark: SparkSession, call: str) ->
      "percentile_disc(0.5) WITHIN GROUP (ORDER BY a)", "corr(a, b)", "covar_pop(a, b)", "percentile(a, n)"],
 )  # fmt: skip
 def test_others_are_sparks(spark: SparkSession, text: str) -> None:
-    rows = LocalFrame.of(spark, groups_of("int"), [*COLUMNS, ("a", "int")])
+    rows = Frame.of(spark, groups_of("int"), [*COLUMNS, ("a", "int")])
     assert rows is not None
     assert rows.grouped_here(["k"], [f"{text} AS v"]) is None
 

@@ -11,10 +11,11 @@ import pytest
 
 from conformance.edge_values import VALUES
 from rowtime.expr.aggregates import ordered_text
+from rowtime.frames.frame import Frame
 from rowtime.frames.kinds import arrow_of
-from rowtime.frames.local import LocalFrame, is_local
 from rowtime.operators.rows.collations import grouped
 from rowtime.sql.script import parse_expression
+from tests.frames.in_spark import SparkRows, in_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +37,7 @@ SORTED = [
 FLOATS = ("float", "double")
 
 
-def _frame(spark: SparkSession, kind: str, seed: int) -> LocalFrame:
+def _frame(spark: SparkSession, kind: str, seed: int) -> Frame:
     rng, count = random.Random(seed), 60
     values = [rng.choice(VALUES[kind]) for _ in range(2 * count)]
     columns: dict[str, tuple[str, Sequence[Any]]] = {
@@ -49,20 +50,23 @@ def _frame(spark: SparkSession, kind: str, seed: int) -> LocalFrame:
         "__p": ("bigint", rng.sample(range(count), count)),
     }
     table = pa.table({name: pa.array(made, arrow_of(of)) for name, (of, made) in columns.items()})
-    found = LocalFrame.of(spark, table, [(name, of) for name, (of, _) in columns.items()])
+    found = Frame.of(spark, table, [(name, of) for name, (of, _) in columns.items()])
     assert found is not None
     return found
 
 
 def _made(rows: Any, texts: Sequence[str]) -> Any:
-    groups = grouped(rows, ["k"], [f"{ordered_text(parse_expression(call))} AS {name}" for name, call in CALLS.items()])
+    groups = _grouped(rows, [f"{ordered_text(parse_expression(call))} AS {name}" for name, call in CALLS.items()])
     return groups.selectExpr("k", *(f"{text} AS x{n}" for n, text in enumerate(texts)))
+
+
+def _grouped(rows: Any, aggregates: Sequence[str]) -> Any:
+    return rows.grouped(["k"], aggregates) if isinstance(rows, SparkRows) else grouped(rows, ["k"], aggregates)
 
 
 def _same(spark: SparkSession, kind: str, texts: Sequence[str]) -> None:
     frame = _frame(spark, kind, len(kind))
-    here, there = _made(frame, texts), _made(frame.spark(), texts)
-    assert is_local(here), "Spark has made them"
+    here, there = _made(frame, texts), _made(SparkRows(in_spark(frame)), texts)
     assert [field.dataType.simpleString() for field in here.schema] == [
         field.dataType.simpleString() for field in there.schema
     ]
@@ -96,8 +100,7 @@ def test_joined_texts_equal_those_of_spark(spark: SparkSession) -> None:
 def test_aggregates_in_stream_order_are_computed_here(spark: SparkSession, text: str) -> None:
     frame = _frame(spark, "string", 7)
     made = [f"{ordered_text(parse_expression(text))} AS x"]
-    here, there = grouped(frame, ["k"], made), grouped(frame.spark(), ["k"], made)
-    assert is_local(here), "Spark has made them"
+    here, there = _grouped(frame, made), _grouped(SparkRows(in_spark(frame)), made)
     assert _listed(here) == _listed(there)
 
 
@@ -105,11 +108,10 @@ def test_null_elements_are_sorted_like_in_spark(spark: SparkSession) -> None:
     texts = [f"{form}(a{down})" for form in ("sort_array", "array_sort") for down in ("", ", FALSE")][:3]
     texts += [f"slice(sort_array(a, FALSE), 1, {n})" for n in (1, 3, 9)]
     arrays = [[3, None, 1, None], [None], [], None, [1, 2]]
-    frame = LocalFrame.of(spark, pa.table({"a": pa.array(arrays, pa.list_(pa.int64()))}), [("a", "array<bigint>")])
+    frame = Frame.of(spark, pa.table({"a": pa.array(arrays, pa.list_(pa.int64()))}), [("a", "array<bigint>")])
     assert frame is not None
     chosen = [f"{text} AS x{n}" for n, text in enumerate(["a", *texts])]
-    here, there = frame.selectExpr(*chosen), frame.spark().selectExpr(*chosen)
-    assert is_local(here), "Spark has made them"
+    here, there = frame.selectExpr(*chosen), in_spark(frame).selectExpr(*chosen)
     assert here.toArrow().to_pylist() == there.toArrow().to_pylist()
 
 
@@ -120,4 +122,4 @@ def test_null_elements_are_sorted_like_in_spark(spark: SparkSession) -> None:
 ])  # fmt: skip
 def test_spark_computes_other_arrays(spark: SparkSession, text: str) -> None:
     kinds = [("v", "bigint"), ("n", "int"), ("l", "array<bigint>"), ("d", "array<struct<a:double>>")]
-    assert not LocalFrame(spark, kinds, pa.table({})).translates(text)
+    assert not Frame(spark, kinds, pa.table({})).translates(text)

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's name
 from conformance.edge_values import VALUES
 from rowtime.frames import attempts, catalyst
 from rowtime.frames.attempted import attempted
+from rowtime.frames.frame import Frame
 from rowtime.frames.kinds import arrow_of
-from rowtime.frames.local import LocalFrame
 from rowtime.frames.words import Untranslated
 from rowtime.runtime.session import derive
 
@@ -53,7 +53,7 @@ def of_spark(session: SparkSession, rows: pa.Table, kind: str, text: str) -> lis
 @pytest.mark.parametrize("kind", TEXTS)
 def test_failures_and_values_are_those_of_spark(spark: SparkSession, kind: str) -> None:
     session, rows, failed = derive(spark), tables(kind), 0
-    local = LocalFrame.of(session, rows, [("a", kind), ("b", kind), ("n", "bigint")])
+    local = Frame.of(session, rows, [("a", kind), ("b", kind), ("n", "bigint")])
     assert local is not None
     texts = {f"x{n}": text for n, text in enumerate(TEXTS[kind]) if text not in ("a", "NULL")}
     found = attempts.tried(local, texts).toArrow()
@@ -74,7 +74,7 @@ def test_spark_is_asked_only_for_rows_that_fail(spark: SparkSession, monkeypatch
 
     monkeypatch.setattr(catalyst, "values_of", counted)
     rows = pa.table({"a": pa.array([1, 0, 2, None, 0], pa.int32()), "b": pa.array([1, 2, 0, None, 3], pa.int32())})
-    local = LocalFrame.of(derive(spark), rows, [("a", "int"), ("b", "int")])
+    local = Frame.of(derive(spark), rows, [("a", "int"), ("b", "int")])
     assert local is not None
     found = attempts.tried(
         local, {"x": "10 DIV a", "y": "b * 2147483647", "z": "a + 1", "u": "conv(b, 10, 2)"}
@@ -87,7 +87,7 @@ def test_spark_is_asked_only_for_rows_that_fail(spark: SparkSession, monkeypatch
 
 @pytest.mark.parametrize("text", ["sum(a)", "rand() + a", "no_such_function(a)", "explode(array(a))"])
 def test_what_is_no_function_of_the_row_is_left_to_spark(spark: SparkSession, text: str) -> None:
-    local = LocalFrame.of(derive(spark), pa.table({"a": pa.array([1], pa.int32())}), [("a", "int")])
+    local = Frame.of(derive(spark), pa.table({"a": pa.array([1], pa.int32())}), [("a", "int")])
     assert local is not None
     with pytest.raises(Untranslated):
         attempts.tried(local, {"x": text})
@@ -95,7 +95,7 @@ def test_what_is_no_function_of_the_row_is_left_to_spark(spark: SparkSession, te
 
 def test_an_expression_without_columns_has_one_value_for_all_rows(spark: SparkSession) -> None:
     rows = pa.table({"a": pa.array([1, 2], pa.int32())})
-    local = LocalFrame.of(derive(spark), rows, [("a", "int")])
+    local = Frame.of(derive(spark), rows, [("a", "int")])
     assert local is not None
     found = attempts.tried(local, {"x": "1 DIV 0", "y": "initcap('ab c')", "z": "2 DIV 1"}).toArrow()
     assert [found[name].to_pylist() for name in "xyz"] == [[None] * 2, [{"c0": "Ab C"}] * 2, [{"c0": 2}] * 2]

@@ -10,9 +10,10 @@ from pyspark.errors import PySparkException
 
 from conformance.edge_values import VALUES
 from rowtime.frames import catalyst
+from rowtime.frames.frame import Frame
 from rowtime.frames.kinds import arrow_of, spark_type
-from rowtime.frames.local import LocalFrame, is_local
 from rowtime.frames.queries import Uncomputed
+from rowtime.frames.words import Untranslated
 from rowtime.runtime.session import derive
 
 if TYPE_CHECKING:
@@ -42,11 +43,11 @@ BY_KIND = {
 }  # fmt: skip
 
 
-def both(spark: SparkSession, values: list[Any], kind: str) -> tuple[LocalFrame, DataFrame]:
+def both(spark: SparkSession, values: list[Any], kind: str) -> tuple[Frame, DataFrame]:
     """The values as column ``a`` and, in another order, as ``b``; each twice."""
     values = [*values, *values]
     table = pa.table({"a": pa.array(values, arrow_of(kind)), "b": pa.array(values[::-1], arrow_of(kind))})
-    local = LocalFrame.of(spark, table, [("a", kind), ("b", kind)])
+    local = Frame.of(spark, table, [("a", kind), ("b", kind)])
     assert local is not None
     return local, spark.createDataFrame(table, schema=f"a {kind}, b {kind}")
 
@@ -64,7 +65,6 @@ def test_values_are_those_of_spark(spark: SparkSession, kind: str) -> None:
             continue
         for _ in range(2):  # the second time, of the values that are kept
             found = local.selectExpr("b", f"{text} AS `v 1`", "a AS c")
-            assert is_local(found), text
             kind_of_value = rows.selectExpr(f"{text} AS v").schema["v"].dataType.simpleString()
             assert found.schema["v 1"].dataType.simpleString() == kind_of_value
             assert repr(found.toArrow().to_pylist()) == repr(expected.to_pylist()), text
@@ -90,21 +90,30 @@ def test_different_values_are_computed_once(spark: SparkSession, monkeypatch: py
     assert [count for count in rows if count] == [3, 2, 1, 2]  # 0: the type
 
 
-def test_other_expressions_are_left_to_spark(spark: SparkSession) -> None:
-    session = derive(spark)
-    session.udf.register("doubled", lambda text: text and text * 2, "string")
-    local, _ = both(session, ["x", "y"], "string")
+def test_what_differs_from_time_to_time_is_refused(spark: SparkSession) -> None:
+    local, _ = both(derive(spark), ["x", "y"], "string")
     for text in (
-        "doubled(a)",
-        "md5(doubled(a))",
         "rand()",
         "uuid()",
         "monotonically_increasing_id()",
     ):
-        assert not is_local(local.selectExpr(f"{text} AS v")), text
+        with pytest.raises(Untranslated):
+            local.selectExpr(f"{text} AS v")
         assert not local.can(text), text
     assert local.can("initcap(a)", "a || b")
     assert not local.can("no_function(a)")
+
+
+def test_functions_of_the_user_are_values(spark: SparkSession) -> None:
+    session = derive(spark)
+    session.udf.register("doubled", lambda text: text * 2, "string")  # it raises for NULL
+    session.udf.register("three", lambda: 3, "int")
+    local, _ = both(session, ["x", "y", None], "string")
+    assert local.can("doubled(a)", "md5(doubled(a))")
+    some = local.where("a IS NOT NULL")
+    values = some.selectExpr("md5(doubled(doubled(a) || a)) = md5(doubled(a || a || a)) AS s", "doubled(a) || '-' AS d")
+    assert values.toArrow().to_pydict() == {"s": [True] * 4, "d": ["xx-", "yy-"] * 2}
+    assert some.selectExpr("three() + 1 AS n").toArrow()["n"].to_pylist() == [4] * 4
 
 
 def test_a_value_that_fails_is_nobodys(spark: SparkSession) -> None:
@@ -120,8 +129,7 @@ def test_a_value_that_fails_is_nobodys(spark: SparkSession) -> None:
 
 
 def test_no_rows_have_types(spark: SparkSession) -> None:
-    empty = LocalFrame.empty(derive(spark), [("a", "string"), ("n", "decimal(10,2)")])
+    empty = Frame.empty(derive(spark), [("a", "string"), ("n", "decimal(10,2)")])
     found = empty.selectExpr("initcap(a) AS u", "round(n, 1) AS r")
-    assert is_local(found)
     assert (found.dtypes, found.count()) == ([("u", "string"), ("r", "decimal(10,1)")], 0)
     assert spark_type("decimal(10,1)") == found.schema["r"].dataType

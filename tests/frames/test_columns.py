@@ -10,7 +10,7 @@ import pytest
 
 from rowtime.frames import translated
 from rowtime.frames.columns import places_in, selected
-from rowtime.frames.local import LocalFrame
+from rowtime.frames.frame import Frame
 from rowtime.frames.queries import FEW_ROWS, Query
 from rowtime.frames.translated import item, scope_of
 from rowtime.frames.values import Value
@@ -51,12 +51,12 @@ def test_other_select_lists_need_a_query(text: str) -> None:
 def test_plain_columns_are_selected_without_a_query(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(Query, "rows", lambda self: asked.append(self.sql))
-    few = LocalFrame(spark, FIELDS, ROWS).selectExpr("k AS x", "*").drop("n").selectExpr("x", "0 AS route")
+    few = Frame(spark, FIELDS, ROWS).selectExpr("k AS x", "*").drop("n").selectExpr("x", "0 AS route")
     assert few.toArrow().to_pydict() == {"x": ROWS["c2"].to_pylist(), "route": [0] * 4}
     many = pa.table({"c0": pa.array(range(FEW_ROWS + 1), pa.int64())})
-    assert LocalFrame(spark, [("n", "bigint")], many).selectExpr("n AS m")._table() is not None
+    assert Frame(spark, [("n", "bigint")], many).selectExpr("n AS m")._table() is not None
     assert not asked
-    LocalFrame(spark, [("n", "bigint")], many).selectExpr("n + 1 AS m")._table()
+    Frame(spark, [("n", "bigint")], many).selectExpr("n + 1 AS m")._table()
     assert len(asked) == 1
 
 

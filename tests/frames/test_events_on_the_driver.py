@@ -1,6 +1,6 @@
 """Snapshots and joins of events from edges give the same rows on the driver as in Spark.
 
-One expression that only Spark computes sends the rows to Spark, and with many rows the whole tick (`LocalFrame.spark`).
+One expression that only Spark computes sends the rows to Spark, and with many rows the whole tick (`Frame.spark`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rowtime as rt
-from rowtime.frames.local import LocalFrame
+from rowtime.frames.frame import Frame
 from rowtime.runtime import local_rows
 
 if TYPE_CHECKING:
@@ -74,12 +74,12 @@ def test_events_from_edges_are_the_same_on_the_driver_and_in_spark(
 ) -> None:
     taken = list[int]()
 
-    def handed_over(rows: LocalFrame) -> Any:
+    def handed_over(rows: Frame) -> Any:
         taken.append(rows.sized)
         return given(rows)
 
-    given = LocalFrame.spark
-    monkeypatch.setattr(LocalFrame, "spark", handed_over)
+    given = Frame.spark
+    monkeypatch.setattr(Frame, "spark", handed_over)
     here = [rows_of(spark, tmp_path / f"here{cut}", QUERIES[name], cut) for cut in (13, 1000)]
     assert taken == [], "rows were handed over to Spark"
     monkeypatch.setattr(local_rows, "MOST", 0)

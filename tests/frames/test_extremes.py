@@ -10,7 +10,7 @@ import pytest
 
 from rowtime.expr.aggregates import PLACE, decompose, placed_merges
 from rowtime.frames import extremes
-from rowtime.frames.local import LocalFrame
+from rowtime.frames.frame import Frame
 from rowtime.operators.rows.collations import grouped
 from rowtime.sql.script import parse_expression
 
@@ -36,7 +36,7 @@ def _merge(call: str, name: str) -> str:
 AGGREGATES = [_merge("LAST(x)", "a"), _merge("FIRST(x)", "b"), "sum(n) AS n", _merge("LAST(x) IGNORE NULLS", "c")]
 
 
-def _rows(spark: SparkSession, seed: int, count: int) -> LocalFrame:
+def _rows(spark: SparkSession, seed: int, count: int) -> Frame:
     rng = random.Random(seed)
     places = [(rng.randrange(-3, 4), rng.choice(["", "w", "é", "v2"]), n) for n in range(count)]
     rng.shuffle(places)
@@ -57,7 +57,7 @@ def _rows(spark: SparkSession, seed: int, count: int) -> LocalFrame:
         "c": column([struct(p, t, 0.7) for p, t in zip(places, texts, strict=True)], pa.string()),
         "n": list(range(count)),
     })  # fmt: skip
-    found = LocalFrame.of(spark, table, FIELDS)
+    found = Frame.of(spark, table, FIELDS)
     assert found is not None
     return found
 

@@ -13,11 +13,12 @@ import pytest
 from conformance.edge_values import VALUES
 from conformance.engines import compared
 from rowtime.frames import queries
+from rowtime.frames.attempted import attempted
+from rowtime.frames.frame import Frame
 from rowtime.frames.kinds import arrow_of
-from rowtime.frames.local import LocalFrame
 from rowtime.frames.queries import SAFE, Uncomputed, restrict
-from rowtime.operators.rows.attempt import attempted
 from rowtime.operators.rows.collations import grouped
+from tests.frames.in_spark import in_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,11 +81,11 @@ def test_a_row_that_fails_in_spark_fails_on_the_driver(
 ) -> None:
     """In a filter, a select list, a count, a key and a join, over the driver's own connections."""
     monkeypatch.setattr(queries, "FEW_ROWS", few)
-    frame = LocalFrame.of(spark, pa.table({"n": [1, 2], "a": [2**63 - 1, 5]}), [("n", "bigint"), ("a", "bigint")])
+    frame = Frame.of(spark, pa.table({"n": [1, 2], "a": [2**63 - 1, 5]}), [("n", "bigint"), ("a", "bigint")])
     assert frame is not None
     texts = [text.format("9223372036854775807L") for text in FAILING]
     other = frame.selectExpr("n AS m")
-    computed = frame.spark().where("n = 1")
+    computed = in_spark(frame).where("n = 1")
     assert computed.select(*(attempted(spark, [text]) for text in texts[:6])).collect() == [(None,) * 6]
     for text in texts:
         for what in (
@@ -97,7 +98,6 @@ def test_a_row_that_fails_in_spark_fails_on_the_driver(
             frame.joined(other, f"n = m AND ({text})", "inner"),
             frame.joined(other, f"n = m AND ({text})", "left"),
         ):
-            assert isinstance(what, LocalFrame)
             with pytest.raises(Uncomputed):
                 what.toArrow()
 
@@ -126,11 +126,10 @@ def test_what_fails_beside_null_fails_where_spark_computes_it(spark: SparkSessio
 ])  # fmt: skip
 def test_a_null_that_is_no_column_leaves_an_expression_to_spark(spark: SparkSession, text: str) -> None:
     """DuckDB computes nothing beside it, so what fails in Spark would be NULL."""
-    assert not LocalFrame.empty(spark, [("a", "int")]).translates(text)
+    assert not Frame.empty(spark, [("a", "int")]).translates(text)
 
 
 def test_a_product_of_decimals_has_all_its_digits(spark: SparkSession) -> None:
-    """A row that fails sends its tick to Spark."""
     great = Decimal("-99999999.99")
     table = pa.table({"n": [0], "a": pa.array([great], arrow_of("decimal(10,2)")), "b": pa.array([10**9], pa.int32())})
     texts = ["a * a", "a * 0.999999999", "a * b", "b * a", "a * a * 2"]
@@ -140,7 +139,7 @@ def test_a_product_of_decimals_has_all_its_digits(spark: SparkSession) -> None:
 
 
 def test_an_empty_binary_literal_is_left_to_spark(spark: SparkSession) -> None:
-    frame = LocalFrame.empty(spark, [("a", "binary"), ("c", "boolean"), ("t", "array<string>")])
+    frame = Frame.empty(spark, [("a", "binary"), ("c", "boolean"), ("t", "array<string>")])
     for text in (
         "concat(a, X'')",
         "a = X''",

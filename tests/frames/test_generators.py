@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import functions
 
 from rowtime.frames.attempts import tried
+from rowtime.frames.frame import Frame
 from rowtime.frames.generators import generator_of
 from rowtime.frames.kinds import arrow_of
-from rowtime.frames.local import LocalFrame, is_local
 from rowtime.frames.typed import type_of
 from rowtime.frames.words import Untranslated
 from rowtime.runtime.session import derive
@@ -80,7 +80,7 @@ LISTS = (
 )
 
 
-def frames(session: SparkSession, kind: str) -> tuple[LocalFrame, DataFrame]:
+def frames(session: SparkSession, kind: str) -> tuple[Frame, DataFrame]:
     """Arrays ``a`` with the values of a type, maps ``m`` to them, numbers and texts; and the same rows in Spark."""
     values = VALUES[kind]
     arrays = [values, [], None, [None], [values[0], None, values[-1]], values[:1] * 3]
@@ -91,19 +91,17 @@ def frames(session: SparkSession, kind: str) -> tuple[LocalFrame, DataFrame]:
     table = pa.table(
         [pa.array(of, arrow_of(kinds[name])) for name, of in zip(kinds, columns, strict=True)], names=[*kinds]
     )
-    local = LocalFrame.of(session, table, [*kinds.items()])
+    local = Frame.of(session, table, [*kinds.items()])
     assert local is not None
     return local, session.createDataFrame(table, schema=local.schema)
 
 
-def compare(local: LocalFrame, rows: DataFrame, texts: tuple[str, ...]) -> None:
+def compare(local: Frame, rows: DataFrame, texts: tuple[str, ...]) -> None:
     found, expected = local.selectExpr(*texts), rows.selectExpr(*texts)
-    assert is_local(found), texts
     assert found.schema.simpleString() == expected.schema.simpleString(), texts
     nullable = [functions.col(f"`{name}`").cast(found.schema[name].dataType) for name in expected.columns]
     assert repr(found.toArrow().to_pylist()) == repr(expected.select(*nullable).toArrow().to_pylist()), texts
-    empty = LocalFrame.empty(local.sparkSession, local.fields).selectExpr(*texts)
-    assert is_local(empty), texts
+    empty = Frame.empty(local.sparkSession, local.fields).selectExpr(*texts)
     assert (empty.dtypes, empty.count()) == (found.dtypes, 0)
 
 
@@ -125,7 +123,7 @@ def test_elements_of_a_known_array_have_a_known_type(spark: SparkSession) -> Non
     for text in ("explode(a)", "EXPLODE_OUTER(a)", "explode(sequence(n, 5))", "explode(array(n, 2L))", "stack(1, n)"):
         kind = type_of(local, text)
         assert kind is not None, text
-        empty = LocalFrame.empty(local.sparkSession, [("x", kind)])
+        empty = Frame.empty(local.sparkSession, [("x", kind)])
         assert empty.schema.simpleString() == rows.selectExpr(f"{text} AS x").schema.simpleString()
     places = "explode(transform(map_entries(m), (e, i) -> struct(i + 1 AS ord, e.value AS i, e.key AS `E`)))"
     assert local.translates(places.removeprefix("explode"))

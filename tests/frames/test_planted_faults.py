@@ -12,7 +12,7 @@ from rowtime.frames import translated
 from rowtime.runtime.session import derive
 from tests.frames import frame_faults as faults
 from tests.frames import test_arrays as of_arrays
-from tests.frames import test_local_frames as of_rows
+from tests.frames import test_frame as of_rows
 from tests.frames import test_same_as_spark as of_values
 from tests.laws import test_planted_faults as of_laws
 

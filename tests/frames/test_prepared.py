@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from rowtime.frames import prepared, queries
-from rowtime.frames.local import LocalFrame
+from rowtime.frames.frame import Frame
 from rowtime.frames.queries import Query, Uncomputed
 from rowtime.operators.contract.texts import passed
 
@@ -41,8 +41,8 @@ def made(spark: SparkSession, seed: int) -> Any:
     """A chain of what operators do, over other rows and with other numbers for each seed."""
     of = random.Random(seed)
     low, high = sorted(of.choice([-(2**63), of.randrange(20), 2**63 - 1]) for _ in "ab")
-    frame = LocalFrame.of(spark, rows(seed), FIELDS)
-    other = LocalFrame.of(spark, rows(seed + 1000), FIELDS)
+    frame = Frame.of(spark, rows(seed), FIELDS)
+    other = Frame.of(spark, rows(seed + 1000), FIELDS)
     assert frame is not None
     assert other is not None
     wanted = f"n >= {passed(low, 'n')} AND n <= {passed(high, 'n')}"

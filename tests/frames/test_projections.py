@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rowtime.frames import queries
-from rowtime.frames.local import LocalFrame
+from rowtime.frames.frame import Frame
 from rowtime.frames.queries import FEW_ROWS, Query
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ QUERIES: dict[str, Callable[[Any], Any]] = {
 UNORDERED = {"groups", "a window", "more rows"}
 
 
-def frame(spark: SparkSession, count: int = COUNT) -> LocalFrame:
+def frame(spark: SparkSession, count: int = COUNT) -> Frame:
     numbers = np.random.default_rng(1).permutation(count)
     tables = []
     for part in np.array_split(numbers, 5):
         texts, times = pa.array(part % 11).cast(pa.string()), pa.array(part * 1_000, pa.timestamp("us"))
         tables.append(pa.table({"k": texts, "n": part, "t": times, "v": part / 3}))
-    rows = LocalFrame.of(spark, pa.concat_tables(tables), FIELDS)
+    rows = Frame.of(spark, pa.concat_tables(tables), FIELDS)
     assert rows is not None
     return rows
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F  # noqa: N812 - Spark's name
 from pyspark.sql import types as spark_types
 
 from conformance.edge_values import VALUES
+from rowtime.frames.frame import Frame
 from rowtime.frames.kinds import holds, spark_type, type_text
-from rowtime.frames.local import LocalFrame, is_local
 from rowtime.frames.typed import beside, groups, schema_of, type_of
 
 if TYPE_CHECKING:
@@ -39,11 +41,11 @@ KNOWN = {
 }
 
 
-def _frame(spark: SparkSession, kind: str) -> LocalFrame:
-    return LocalFrame.empty(spark, [("a", kind), ("b", "bigint")])
+def _frame(spark: SparkSession, kind: str) -> Frame:
+    return Frame.empty(spark, [("a", kind), ("b", "bigint")])
 
 
-def _in_spark(frame: LocalFrame, text: str) -> str | None:
+def _in_spark(frame: Frame, text: str) -> str | None:
     try:
         return frame.nothing.selectExpr(f"{text} AS x").schema[0].dataType.simpleString()
     except AnalysisException:
@@ -70,24 +72,22 @@ def test_aggregates_of_aggregates_and_beside_columns_are_left_to_spark(spark: Sp
 
 
 def test_empty_groups_and_rows_have_the_columns_of_spark(spark: SparkSession) -> None:
-    frame = LocalFrame.empty(spark, [("a", "decimal(10,2)"), ("b", "bigint"), ("k", "string")])
+    frame = Frame.empty(spark, [("a", "decimal(10,2)"), ("b", "bigint"), ("k", "string")])
     calls = {"n": "count(1)", "m": "avg(a)", "l": "collect_list(k)", "x.y": "max(b)"}
-    more = "b + 1 AS c"
-    for local, whole in [
-        (groups(frame, ["k", "b"], calls), groups(frame.nothing, ["k", "b"], calls)),
-        (groups(frame, [], calls), groups(frame.nothing, [], calls)),
-        (beside(frame, calls), beside(frame.nothing, calls)),
-        (beside(frame, {}), beside(frame.nothing, {})),
-        (beside(frame, calls, frame.selectExpr(more)), beside(frame.nothing, calls, frame.nothing.selectExpr(more))),
-    ]:
-        assert is_local(local)
-        assert not is_local(whole)
-        assert _texts(local.schema) == _texts(whole.schema)
-    for items in (calls, {"m": "avg(a)", "s": "stddev(a)"}):
-        assert _texts(schema_of(frame, items)) == _texts(schema_of(frame.nothing, items))
+    others = {"m": "avg(a)", "s": "stddev(a)", "i": "max(initcap(k))"}  # of which Spark is asked
+    columns, more = spark_types.StructType(frame.schema.fields), frame.selectExpr("b + 1 AS c")
+    for items in (calls, others):
+        whole = frame.nothing.groupBy("k", "b").agg(*(F.expr(call).alias(name) for name, call in items.items())).schema
+        of_calls = whole.fields[2:]
+        assert _texts(groups(frame, ["k", "b"], items).schema) == _texts(whole)
+        assert _texts(groups(frame, [], items).schema) == _texts(of_calls)
+        assert _texts(beside(frame, items).schema) == _texts([*columns, *of_calls])
+        assert _texts(beside(frame, items, more).schema) == _texts([*more.schema, *of_calls])
+        assert _texts(schema_of(frame, items)) == _texts(of_calls)
+    assert beside(frame, {}).fields == frame.fields
 
 
-def _texts(schema: spark_types.StructType) -> list[tuple[str, str]]:
+def _texts(schema: Iterable[spark_types.StructField]) -> list[tuple[str, str]]:
     return [(field.name, type_text(field.dataType)) for field in schema]
 
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from conformance.engines import Compared, compared, compared_groups, compared_windows
+from rowtime.frames.frame import Frame
 from rowtime.frames.kinds import arrow_of
-from rowtime.frames.local import LocalFrame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,4 +56,4 @@ def test_zeros_keep_their_signs_in_rows(spark: SparkSession) -> None:
 @pytest.mark.parametrize("text", ["greatest(f, f)", "least(f, f)"])
 def test_spark_compares_lists_of_floats(spark: SparkSession, text: str) -> None:
     """DuckDB's function returns a positive zero."""
-    assert not LocalFrame.empty(spark, [*KINDS.items()]).translates(text)
+    assert not Frame.empty(spark, [*KINDS.items()]).translates(text)

@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowtime.core.time import BEGINNING, END
+from rowtime.frames.frame import Frame
 from rowtime.kernels.high_water import calm, scan
 from rowtime.operators.contract.gates import Gate, Verdict
-from rowtime.runtime.clock_pass import blocks, clock_pass, gate_verdicts
+from rowtime.runtime.clock_pass import clock_pass, gate_verdicts
 from tests.oracle.guard import judge
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def test_times_that_the_source_gave_are_judged_like_the_loop(piece: int, given_c
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gate_verdicts, "PIECE", piece)
         tables = [table.slice(start, piece) for start in range(0, table.num_rows, piece)]
-        agree(clock_pass.judge(None, gate, None, tables), writers, within, "LATE")  # type: ignore[arg-type]
+        agree(clock_pass.judge(None, gate, tables), writers, within, "LATE")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("piece", [2, gate_verdicts.PIECE])
@@ -159,7 +160,7 @@ def test_a_set_without_order_is_judged_by_the_mark_before_it(
     table = pa.table({"__w": ["w"] * len(times), "__p": range(len(times)), "t": pa.array(times, pa.int64())})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gate_verdicts, "PIECE", piece)
-        found = clock_pass.judge(None, gate, None, [table])  # type: ignore[arg-type]
+        found = clock_pass.judge(None, gate, [table])  # type: ignore[arg-type]
     expected, accepted = [], []
     for place, time in enumerate(times):
         if time is None:
@@ -176,31 +177,15 @@ def test_a_set_without_order_is_judged_by_the_mark_before_it(
         assert found.marks.get("w", BEGINNING) == max([*accepted, BEGINNING if mark is None else mark])
 
 
-@pytest.mark.parametrize(
-    ("block", "listed"),
-    [(None, 400), (1, 400), (3, 400), (3, 0)],
-    ids=["small tick", "blocks of 1", "blocks of 3", "blocks of 3, read whole"],
-)
 @pytest.mark.parametrize("in_band", [False, True], ids=["bounds beside", "bounds among the rows"])
-def test_the_clock_pass_equals_the_loop(
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    block: int | None,
-    in_band: bool,
-    listed: int,
-) -> None:
-    # A Spark job takes far longer than an item, so an example has many independent writers.
-    monkeypatch.setattr(blocks, "BLOCK", block or blocks.BLOCK)
-    monkeypatch.setattr(blocks, "LISTED", listed)
-
+def test_the_clock_pass_equals_the_loop(spark: SparkSession, in_band: bool) -> None:
     for seed in range(40 if LONG else 2):
         chance = random.Random(seed)
         writers = {f"w'{n % 7}\\{n}": random_case(chance) for n in range(60)}
         within, reason = chance.choice([0, 1, 2, 5]), chance.choice(["LATE", "OUT_OF_ORDER"])
         by_group = chance.random() < 0.5
         gate = gate_of(writers, within, reason, in_band=in_band, by_group=by_group)
-        count = sum(len(case.items) for case in writers.values()) if block is None else None
-        found = clock_pass.judge(dataframe(spark, writers, in_band=in_band), gate, count)
+        found = clock_pass.judge(dataframe(spark, writers, in_band=in_band), gate)
         agree(found, writers, within, reason, by_group=by_group)
 
 
@@ -222,20 +207,17 @@ def random_case(chance: random.Random) -> Case:
     return Case(mark, floor, [item() for _ in range(count)], [chance.choice([0, 0, 0, 1, 7]) for _ in range(10)])
 
 
-@pytest.mark.parametrize("block", [None, 2], ids=["small tick", "blocks of 2"])
-def test_all_rows_may_be_late(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, block: int | None) -> None:
-    monkeypatch.setattr(blocks, "BLOCK", block or blocks.BLOCK)
+def test_all_rows_may_be_late(spark: SparkSession) -> None:
     case = Case(NEAR, BEGINNING, [Item("row", NEAR - n, 0) for n in (3, 1, 2, 4)], [0] * 4)
     gate = gate_of({"w": case}, 0, "LATE", in_band=False)
-    found = clock_pass.judge(dataframe(spark, {"w": case}, in_band=False), gate, None if block else 4)
+    found = clock_pass.judge(dataframe(spark, {"w": case}, in_band=False), gate)
     assert dict(found.counts) == {"in": 4, "accepted": 0, "LATE": 4}
     agree(found, {"w": case}, 0, "LATE")
 
 
-@pytest.mark.parametrize("count", [0, None], ids=["small tick", "blocks"])
-def test_a_tick_without_rows_refuses_nothing(spark: SparkSession, count: int | None) -> None:
+def test_a_tick_without_rows_refuses_nothing(spark: SparkSession) -> None:
     gate = Gate("__g", 0, "LATE", {"w": NEAR})
-    found = clock_pass.judge(dataframe(spark, {}, in_band=False), gate, count)
+    found = clock_pass.judge(dataframe(spark, {}, in_band=False), gate)
     assert found.refused is None
     assert found.marks == {"w": NEAR}
 
@@ -272,7 +254,14 @@ def dataframe(spark: SparkSession, writers: Mapping[str, Case], *, in_band: bool
             "__m": pa.array(["?" if i.kind == "malformed" else None for *_, i in placed], pa.string()),
         }
     )
-    return spark.createDataFrame(table).repartition(3)
+    kinds = [
+        ("__w", "string"),
+        ("__p", "bigint"),
+        *((name, "timestamp") for name in ("__g", "__j", "__b")),
+        ("__m", "string"),
+    ]
+    order = np.random.default_rng(len(placed)).permutation(len(placed))
+    return Frame.of(spark, table.take(pa.array(order)), kinds)
 
 
 def agree(found: Verdict, writers: Mapping[str, Case], within: int, reason: str, *, by_group: bool = False) -> None:
@@ -304,13 +293,7 @@ def clipped(time: int) -> int:
     return min(time, NEAR * 1000)
 
 
-@pytest.mark.parametrize("block", [1, 3], ids=["blocks of 1", "blocks of 3"])
-@pytest.mark.parametrize("rounds", [1, blocks.ROUNDS])
-def test_the_guard_over_blocks_equals_the_loop(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, block: int, rounds: int
-) -> None:
-    monkeypatch.setattr(blocks, "BLOCK", block)
-    monkeypatch.setattr(blocks, "ROUNDS", rounds)
+def test_the_guard_equals_the_loop(spark: SparkSession) -> None:
     for seed in range(20 if LONG else 1):
         chance = random.Random(seed)
         late, early = chance.choice([0, 1, 3]), chance.choice([0, 2, 4])
@@ -320,7 +303,7 @@ def test_the_guard_over_blocks_equals_the_loop(
             for name, case in writers.items()
         }
         gate = replace(gate_of(writers, late, "LATE", in_band=False), early=early)
-        found = clock_pass.judge(dataframe(spark, writers, in_band=False), gate, None)
+        found = clock_pass.judge(dataframe(spark, writers, in_band=False), gate)
         expected = {}
         for name, case in writers.items():
             mark = None if case.mark <= BEGINNING else case.mark
@@ -335,45 +318,3 @@ def test_the_guard_over_blocks_equals_the_loop(
         assert {(row["__w"], row["__p"]): (row["reason"], row["mark"]) for row in rows} == expected
         assert found.counts["in"] == sum(len(case.items) for case in writers.values())
         assert found.counts["accepted"] == found.counts["in"] - len(expected)
-
-
-@pytest.mark.parametrize(("block", "rounds"), [(1, 2), (3, 1), (3, blocks.ROUNDS)])
-@pytest.mark.parametrize("kind", ["t-sort", "bounds beside", "bounds among the rows"])
-def test_blocks_judge_like_all_rows_at_once(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, block: int, rounds: int, kind: str
-) -> None:
-    monkeypatch.setattr(blocks, "BLOCK", block)
-    monkeypatch.setattr(blocks, "ROUNDS", rounds)
-    for seed in range(20 if LONG else 1):
-        chance = random.Random(1000 * rounds + seed)
-        cases = [random_case(chance) for _ in range(60)]
-        # If times are raised to the mark, the mark has been raised to the floor.
-        writers = {f"w{n}": replace(case, mark=max(case.mark, case.floor)) for n, case in enumerate(cases)}
-        gate = any_gate(chance, writers, kind)
-        rows = dataframe(spark, writers, in_band=kind == "bounds among the rows")
-        found, expected = clock_pass.judge(rows, gate, None), clock_pass.judge(rows, gate, 0)
-        for name in ("marks", "counts", "held"):
-            got, wanted = ({k: v for k, v in getattr(one, name).items() if v} for one in (found, expected))
-            assert got == wanted, name
-        assert kind == "t-sort" or set(found.started) == set(expected.started)
-        assert refused_rows(found) == refused_rows(expected)
-        assert (found.lowest, found.highest) == (expected.lowest, expected.highest)
-
-
-def any_gate(chance: random.Random, writers: dict[str, Case], kind: str) -> Gate:
-    """A gate with a guard, as a T-sort or a stream needs it; a T-sort has no bounds among the rows."""
-    if kind == "t-sort":
-        for name, case in writers.items():
-            writers[name] = replace(case, items=[item for item in case.items if item.kind != "bound"])
-    gate = gate_of(writers, chance.choice([0, 1, 3]), "LATE", in_band=kind == "bounds among the rows")
-    gate = replace(gate, early=chance.choice([0, 2, 4]), far=chance.choice([None, "pmod(__p, 5) = 0"]))
-    gate = replace(gate, resync=chance.choice([0, 1, 2]), present=[f"w{n}" for n in range(50)])
-    if kind == "t-sort":
-        return gate
-    gate = replace(gate, guarded="pmod(__p, 3) > 0", lifted="pmod(__p, 3) = 0")
-    return replace(gate, within=0, reason="OUT_OF_ORDER", started=[w for w in writers if chance.random() < 0.5])
-
-
-def refused_rows(found: Verdict) -> list[tuple[Any, ...]]:
-    table = [] if found.refused is None else found.refused.to_pylist()
-    return sorted(tuple(row.values()) for row in table)

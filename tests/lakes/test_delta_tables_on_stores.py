@@ -13,13 +13,13 @@ import rowtime as rt
 from rowtime.cli.main import app
 from rowtime.core.errors import Failure, Refused
 from rowtime.core.stores import place_of
-from rowtime.runtime import segment_writer
 from rowtime.runtime.lake_targets import optimize
 from rowtime.runtime.sinks.delta_log import DeltaLog
 from rowtime.runtime.sinks.lake import Ready
 from rowtime.runtime.store_access import deltalake_settings
 from tests.lakes import deaths
 from tests.stores import conftest as stores
+from tests.ways import in_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,7 +85,7 @@ def test_a_driver_that_dies_at_any_point_loses_and_repeats_no_row_on_a_store(
     points = ("before journal", "after journal", "first commit", "second commit", "after output")
     for at, point in enumerate(points):
         if at == 2 and store.is_s3:  # tasks of Spark write, and their environment has no settings of Azure
-            monkeypatch.setattr(segment_writer, "fits_the_driver", lambda *_: False)
+            in_jobs(monkeypatch)
         run.send(range(at * 10, at * 10 + 10))
         run.dies(point, monkeypatch)
         run.go()

@@ -12,7 +12,6 @@ import pytest
 import rowtime as rt
 from rowtime.core.errors import Failure, Refused
 from rowtime.core.stores import place_of
-from rowtime.runtime import segment_writer
 from rowtime.runtime.iceberg_catalog import opened
 from rowtime.runtime.lake_targets import optimize
 from rowtime.runtime.sinks.iceberg_table import IcebergTable
@@ -21,6 +20,7 @@ from tests.lakes.test_delta_tables_on_stores import Run
 from tests.stores import conftest as stores
 from tests.stores.server import BUCKET, server
 from tests.stores.test_settings import SECRET, proxy
+from tests.ways import in_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,7 +73,7 @@ def test_a_driver_that_dies_at_any_point_loses_and_repeats_no_row_on_a_store(
     left: dict[int, int] = {}
     for at, point in enumerate(points):
         if at == 2:  # tasks of Spark write
-            monkeypatch.setattr(segment_writer, "fits_the_driver", lambda *_: False)
+            in_jobs(monkeypatch)
         given = range(at * 10, at * 10 + 10)
         run.send(given)
         run.dies(point, monkeypatch)

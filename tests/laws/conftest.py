@@ -13,6 +13,7 @@ from rowtime.runtime.executors.executor import InProcess
 from rowtime.runtime.executors.tasks import Tasks
 from rowtime.state import journal
 from rowtime.testing import runner
+from tests.ways import in_tasks
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -25,23 +26,9 @@ def _entries_are_large() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _ticks_go_several_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compute all ticks on the driver, all by Spark, or in turn, depending on the test's name: results are the same."""
-    if {"both_ways", "sent"} & {*request.fixturenames}:
-        return
-    way, running = crc32(request.node.nodeid.encode()) % 3, Engine._running
-    way = 2 if "by_spark" in request.fixturenames else way
-
-    def chosen(engine: Engine, *given: Any) -> Any:
-        found = running(engine, *given)
-        found.local = found.local and (not way or (way == 1 and found.number % 2 == 0))
-        return found
-
-    monkeypatch.setattr(Engine, "_running", chosen)
-
-
-@pytest.fixture
-def by_spark() -> None:
-    """Spark computes all ticks of the test."""
+    """Compute all ticks on the driver, in one task or in two, depending on the test's name: results are the same."""
+    if not {"both_ways", "sent"} & {*request.fixturenames} and (parts := crc32(request.node.nodeid.encode()) % 3):
+        in_tasks(monkeypatch, parts)
 
 
 @pytest.fixture

@@ -184,7 +184,7 @@ def _filter_that_stops_the_clock(patch: pytest.MonkeyPatch) -> None:
 
     def step(self: Select, tick: Any, deltas: Any) -> Delta:
         if self.where is not None:
-            deltas = [Delta(deltas[0].rows, dict.fromkeys(deltas[0].clocks, ORIGIN), deltas[0].count)]
+            deltas = [Delta(deltas[0].rows, dict.fromkeys(deltas[0].clocks, ORIGIN))]
         return real(self, tick, deltas)
 
     patch.setattr(Select, "step", step)

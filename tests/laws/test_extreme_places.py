@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from rowtime.core.time import END
+from rowtime.frames.attempted import attempted
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import play
 from rowtime.testing.transcripts import ScriptItem, Transcript
 from tests.laws.pipelines import ORIGIN, SECOND
 from tests.laws.test_failing_laws import refused_of, rows_of
+from tests.ways import in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from rowtime.runtime.executors.tasks import Tasks
 
 MOST: Final = 2**31 - 1
 PLACES: Final = (0, 1, -1, 2, -2, 4, -4, MOST, -MOST, -MOST - 1, None)
@@ -64,33 +64,40 @@ def row_of(number: int, place: int | None, length: int | None) -> dict[str, Any]
     return {"rowtime": at, "id": number, "n": place, "m": length, "d": 2.5, "b": 2**62, **values}
 
 
-def answers(spark: SparkSession, name: str) -> set[str]:
-    made, found = items(), set[str]()
+def answers(spark: SparkSession, name: str) -> set[tuple[str, str]]:
+    """The rows with a value, and those that are refused, as texts, in several cuts."""
+    made, found = items(), set[tuple[str, str]]()
     sql = f"{DECLARE} SELECT STREAM id, {CALLS[name]} AS x FROM a"
     case = Transcript("places", "places", sql, tuple(made), (), "exact", frozenset(), {"a": ["w"]}, {})
     for cut in ([], [20, 41]):
         outcome = play(derive(spark), case, [*cut, len(made)])
-        found.add(f"{rows_of(outcome)} {refused_of(outcome)}")
+        values = [(row["id"], row["x"]) for row in rows_of(outcome)]
+        found.add((repr(values), repr(refused_of(outcome))))
     return found
 
 
+def of_spark(spark: SparkSession, name: str) -> str:
+    """The values of Spark for the rows for which it has one."""
+    session, given = derive(spark), [item.values for item in items() if item.values]
+    columns = ("id", "n", "m", "l", "s", "h", "d", "b")
+    kinds = "id INT, n INT, m INT, l ARRAY<INT>, s STRING, h MAP<INT, STRING>, d DOUBLE, b BIGINT"
+    rows = session.createDataFrame([[row[column] for column in columns] for row in given], schema=kinds)
+    tried = rows.select("id", attempted(session, [CALLS[name]]).alias("tried")).where("tried IS NOT NULL")
+    found = tried.select("id", "tried.c0").orderBy("id").toArrow().to_pylist()
+    return repr([(row["id"], row["c0"]) for row in found])
+
+
+@pytest.fixture
+def both_ways() -> None:
+    """Replaces the choice of the laws: a test here goes both ways."""
+
+
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.usefixtures("both_ways")
 def test_an_extreme_place_has_one_answer(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    from rowtime.runtime.engine import Engine
-
-    found, running = answers(spark, name), Engine._running
-
-    def by_spark(engine: Engine, *given: Any) -> Any:
-        tick = running(engine, *given)
-        tick.local = False
-        return tick
-
-    monkeypatch.setattr(Engine, "_running", by_spark)
-    assert len(found | answers(spark, name)) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CALLS)
-def test_an_extreme_place_has_one_answer_in_tasks(spark: SparkSession, sent: list[Tasks], name: str) -> None:
-    assert len(answers(spark, name)) == 1
-    assert sent
+    found = answers(spark, name)
+    in_tasks(monkeypatch, 2)
+    found |= answers(spark, name)
+    [(values, refused)] = found
+    assert values == of_spark(spark, name)
+    assert values.count("(") + refused.count("MALFORMED") == len(PLACES) * len(LENGTHS)

@@ -13,7 +13,6 @@ import pytest
 from rowtime.core.time import END
 from rowtime.plan.program import compile_script
 from rowtime.runtime.close_look import computed_at_once
-from rowtime.runtime.executors import steps
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import play
 from rowtime.testing.transcripts import ScriptItem, Transcript
@@ -112,13 +111,6 @@ def test_a_row_has_one_reason_in_any_cut(spark: SparkSession, name: str) -> None
     assert whole[1], "nothing was refused"
     for other in others:
         assert other == whole
-
-
-@pytest.mark.usefixtures("by_spark")  # DuckDB computes these columns in any case
-def test_a_planted_fault_is_found(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "computed_at_once", lambda _: {})
-    whole, _, each = played(spark, OFTEN[0])
-    assert each != whole
 
 
 def test_only_columns_that_may_fail_and_are_needed_are_computed_at_once() -> None:

@@ -85,7 +85,6 @@ def test_rows_that_fail_below_a_join_are_refused_however_they_are_read(
     files.conf.set("spark.sql.execution.arrow.localRelationThreshold", "0")
     excluded = files.conf.get("spark.sql.optimizer.excludedRules")
     files.conf.set("spark.sql.optimizer.excludedRules", f"{excluded},{OPTIMIZER}.ConvertToLocalRelation")
-    monkeypatch.setattr("rowtime.operators.joins.join.LARGE", 0)
     large = play(files, transcript(clause.sql, made), [len(made)])
     assert refused_of(large) == refused_of(small) != []
     assert rows_of(large) == rows_of(small)

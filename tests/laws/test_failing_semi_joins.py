@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from rowtime.core.time import END
-from rowtime.operators.joins.join import Join
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import play
 from rowtime.testing.transcripts import ScriptItem, Transcript
@@ -71,11 +70,3 @@ def test_every_pair_is_computed(spark: SparkSession, name: str) -> None:
 def test_every_pair_is_computed_by_tasks(spark: SparkSession, sent: list[Tasks], name: str) -> None:
     check(spark, name)
     assert sent
-
-
-@pytest.mark.usefixtures("by_spark")
-def test_a_planted_fault_is_found(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    tested = Join._test_pairs
-    monkeypatch.setattr(Join, "_test_pairs", lambda join, tick, *of: tested(join, tick, *of) if tick.trying else None)
-    with pytest.raises(AssertionError):
-        check(spark, "not in")

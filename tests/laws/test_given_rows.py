@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rowtime.runtime import local_rows
 from rowtime.runtime.given_rows import GivenRows
 from rowtime.runtime.session import derive
 from tests.laws.checking import outcome
@@ -58,13 +57,8 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Checked:
     return found
 
 
-@pytest.mark.parametrize("by", ["driver", "spark"])
 @pytest.mark.parametrize("law", PLANS, ids=[law.name for law in PLANS])
-def test_operators_gave_as_many_rows_as_the_tick_notes(
-    spark: SparkSession, law: Law, by: str, checked: Checked, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if by == "spark":
-        monkeypatch.setattr(local_rows, "MOST", 0)
+def test_operators_gave_as_many_rows_as_the_tick_notes(spark: SparkSession, law: Law, checked: Checked) -> None:
     outcome(derive(spark), law, EXAMPLE, [6, 9, len(EXAMPLE)])
     assert checked.known or not any(kind in law.operators for kind in ("group by", "session"))
 

@@ -28,6 +28,7 @@ from tests.laws.sorted_pipelines import SORTED
 from tests.laws.speculation_pipelines import SPECULATION
 from tests.laws.test_lifetime_laws import ENDED
 from tests.laws.window_pipelines import WINDOWS
+from tests.ways import in_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,12 +64,12 @@ def test_what_is_held_after_an_item_does_not_depend_on_the_cut(spark: SparkSessi
 @pytest.mark.parametrize("law", BY_NUMBER)
 def test_what_is_held_is_the_same_if_tasks_compute_it(spark: SparkSession, sent: list[Tasks], law: Law) -> None:
     session = derive(spark)
-    in_tasks = outcome(session, law, EXAMPLE, CUTS[0], restart=True)
+    of_tasks = outcome(session, law, EXAMPLE, CUTS[0], restart=True)
     assert sent
     sent.clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runner, "Engine", Engine)
-        same_holding(in_tasks, outcome(session, law, EXAMPLE, range(1, len(EXAMPLE) + 1)))
+        same_holding(of_tasks, outcome(session, law, EXAMPLE, range(1, len(EXAMPLE) + 1)))
     assert not sent
 
 
@@ -129,19 +130,13 @@ MINE = [item(1, "a", "x", 1), item(2, "a", "x", 2), item(3, "a", "x", 2, v=2), i
 
 
 @pytest.mark.usefixtures("both_ways")
-@pytest.mark.parametrize("local", [True, False], ids=["on the driver", "by Spark"])
+@pytest.mark.parametrize("parts", [0, 1, 2])
 def test_a_group_counts_once_however_many_ticks_had_its_rows(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, local: bool
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, parts: int
 ) -> None:
-    running = Engine._running
-
-    def chosen(engine: Engine, *given: object) -> object:
-        tick = running(engine, *given)  # type: ignore[arg-type]
-        tick.local = local
-        return tick
-
-    monkeypatch.setattr(Engine, "_running", chosen)
-    found = outcome(derive(spark), LAW["group by with partial results"], MINE, range(1, 10), restart=not local)
+    if parts:
+        in_tasks(monkeypatch, parts)
+    found = outcome(derive(spark), LAW["group by with partial results"], MINE, range(1, 10), restart=bool(parts))
     assert [sum(holding.values()) for holding in found.holding] == [1, 1, 2, 2, 2, 0, 1, 1, 0]
 
 

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 
-import rowtime.operators.joins.join as join_module
 from rowtime.core.clock import least
 from rowtime.core.columns import ROW_NUMBER
 from rowtime.operators.joins.join import Join
 from rowtime.operators.joins.join_edge import Edge
-from rowtime.operators.joins.join_rows import SideRows
 from rowtime.operators.joins.table_join import TableJoin
 from rowtime.operators.streams.table_select import TableSelect
 from rowtime.runtime.session import derive
@@ -52,28 +50,6 @@ def test_a_join_equals_its_oracle_in_any_cut(spark: SparkSession, law: Law) -> N
         check_cuts(session, law, made)
 
     holds()
-
-
-MANY = [pytest.param(law, id=law.name, marks=[pytest.mark.slow] if n % 5 else []) for n, law in enumerate(JOINS)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("law", MANY)
-def test_many_rows_are_joined_at_their_source(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, law: Law) -> None:
-    monkeypatch.setattr(join_module, "LARGE", 0)
-    for cut in ([4, len(EXAMPLE)], [len(EXAMPLE)]):
-        check(law, EXAMPLE, outcome(derive(spark), law, EXAMPLE, cut, restart=True))
-
-
-def test_the_law_catches_new_rows_that_are_not_read_at_their_source(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = SideRows.between
-    monkeypatch.setattr(join_module, "LARGE", 0)
-    monkeypatch.setattr(SideRows, "between", lambda self, *span: real(replace(self, new=None), *span))
-    found = outcome(derive(spark), JOINS[0], EXAMPLE, [len(EXAMPLE)])
-    with pytest.raises(AssertionError):
-        check(JOINS[0], EXAMPLE, found)
 
 
 # By law: how long past its rowtime a row of each side can match a row that comes later, or waits to go out itself (µs).

@@ -15,11 +15,14 @@ import pytest
 
 from rowtime.core.errors import Failure
 from rowtime.operators.groups.group_by import GroupBy
+from rowtime.plan.levels import Levels
+from rowtime.plan.program import compile_script
 from rowtime.runtime.clock_pass import pieces
 from rowtime.runtime.executors import executor
 from rowtime.runtime.session import derive
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import DEEPER
+from tests.laws.failing_pipelines import DECLARE
 from tests.laws.fault_rows import EXAMPLE
 from tests.laws.panes_pipelines import PANES
 from tests.laws.pipelines import LAWS, Law
@@ -61,6 +64,17 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     monkeypatch.setattr(executor, "computed_whole", counted)
     return seen
+
+
+def test_a_stream_that_needs_all_of_its_rows_leaves_no_level_below() -> None:
+    """The tasks of level 0 read all streams: the rows of the guarded one were lost."""
+    both = "CREATE STREAM a (n INT){}; CREATE STREAM b (n INT); SELECT STREAM n FROM a UNION ALL SELECT STREAM n FROM b"
+    guard = " EARLY BEYOND INTERVAL '1' SECOND RESYNC AFTER 2 ROWS"
+    edges = f"{DECLARE} SELECT STREAM n FROM o"
+    for sql, divided in ((both.format(""), True), (both.format(guard), False), (edges, False)):
+        program = compile_script(sql)
+        assert not program.problems, program.problems
+        assert bool(Levels.of(program.operators).first) == divided, sql
 
 
 @pytest.mark.sampled(8)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 
 import rowtime.kernels.matching.matcher as matcher_module
-import rowtime.operators.patterns.match as match_module
 from rowtime.runtime.session import derive
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import close_items
@@ -57,7 +56,6 @@ def test_no_state_is_left_after_the_end(spark: SparkSession, law: Law) -> None:
 
 
 @pytest.mark.parametrize("law", MATCHES[:2], ids=lambda law: law.name)
-def test_many_rows_are_processed_in_pieces(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, law: Law) -> None:
-    monkeypatch.setattr(match_module, "MOST", 2)
+def test_starts_are_tried_in_pieces(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, law: Law) -> None:
     monkeypatch.setattr(matcher_module, "AT_ONCE", 1)
     check(law, EXAMPLE, outcome(derive(spark), law, EXAMPLE, [len(EXAMPLE)]))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 
-import rowtime.operators.over.over as over_module
 import rowtime.operators.over.slices as slices_module
 from rowtime.runtime.session import derive
 from tests.laws.checking import check, outcome
@@ -68,13 +67,6 @@ def test_many_rows_are_processed_in_parallel_slices(
     monkeypatch.setattr(slices_module, "SLICE", 1)
     law = {law.name: law for law in OVER}[name]
     check(law, EXAMPLE, outcome(derive(spark), law, EXAMPLE, [4, len(EXAMPLE)]))
-
-
-@pytest.mark.parametrize("name", FEW)
-def test_many_rows_are_processed_in_pieces(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(over_module, "MOST", 2)
-    law = {law.name: law for law in OVER}[name]
-    check(law, EXAMPLE, outcome(derive(spark), law, EXAMPLE, [len(EXAMPLE)]))
 
 
 def test_a_key_that_lives_on_keeps_its_rows(spark: SparkSession) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rowtime.core.time import END
-from rowtime.runtime import session as sessions
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import play
 from rowtime.testing.transcripts import ScriptItem, Transcript
@@ -74,13 +73,3 @@ def test_a_row_fails_in_any_cut_or_none(spark: SparkSession, name: str) -> None:
     assert whole[0]
     for other in others:
         assert other == whole
-
-
-@pytest.mark.usefixtures("by_spark")
-def test_a_planted_fault_is_found(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark takes the field without the struct if the step of its optimizer is on."""
-    rule, name = "SimplifyExtractValueOps", "spark.sql.optimizer.excludedRules"
-    others = ",".join(one for one in sessions._CONF[name].split(",") if not one.endswith(rule))
-    monkeypatch.setattr(sessions, "_CONF", {**sessions._CONF, name: others})
-    whole, _, each = played(spark, SCRIPTS["field of a view as key"][0])
-    assert each != whole

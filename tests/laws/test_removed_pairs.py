@@ -9,6 +9,7 @@ import pytest
 
 from rowtime.core.time import END
 from rowtime.operators.events.lifetime_join import LifetimeJoin
+from rowtime.operators.events.lifetime_pairs import LifetimePairs
 from rowtime.runtime.session import derive
 from rowtime.testing import runner
 from rowtime.testing.runner import Outcome, play
@@ -134,7 +135,7 @@ def test_pairs_of_a_checkpoint_of_0_2_0_are_not_found_again(
 
     monkeypatch.setattr(runner, "_engine", counted)
     monkeypatch.setattr(LifetimeJoin, "_waits", property(lambda _: len(engines) > 1))
-    monkeypatch.setattr(LifetimeJoin, "_fit", lambda *_: False)
+    monkeypatch.setattr(LifetimePairs, "typed", False)
     for cut in ([6], [11], [9, 12]):
         engines.clear()
         assert rows_of(played(spark, "pairs", made, cut)) == rows_of(whole), cut

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rowtime.frames import attempted
-from rowtime.runtime.engine import Engine
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import Outcome, play
 from tests.laws.shared_failures import BAD, EXPRESSIONS, PLACES, ROWS, STREAMS, Place, query, transcript
+from tests.ways import in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +28,8 @@ CASES = [(place, name) for place in PLACES if place.name == "select list" for na
 ]
 CUTS: Sequence[Sequence[int]] = ([len(transcript("").items)], [len(STREAMS) * n for n in (3, 7, ROWS + 1)])
 """All at once, and so that bad rows that follow each other come in different ticks."""
+PARTS = (0, 1, 2)
+"""On the driver, in one task, and in two."""
 
 
 def told(outcome: Outcome) -> tuple[list[Any], list[str]]:
@@ -55,16 +56,11 @@ def marks_of(place: Place, name: str) -> list[pytest.MarkDecorator]:
 
 
 @contextmanager
-def computed(*, by_spark: bool) -> Iterator[None]:
-    running = Engine._running
-
-    def chosen(engine: Engine, *given: Any) -> Any:
-        tick = running(engine, *given)
-        tick.local = tick.local and not by_spark
-        return tick
-
+def computed(parts: int) -> Iterator[None]:
+    """Compute ticks in so many tasks; 0: on the driver."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Engine, "_running", chosen)
+        if parts:
+            in_tasks(patch, parts)
         yield
 
 
@@ -76,8 +72,8 @@ def computed(*, by_spark: bool) -> Iterator[None]:
 def test_the_same_rows_are_refused_everywhere_and_in_any_cut(spark: SparkSession, place: Place, name: str) -> None:
     session, sql = with_jobs(spark), query(place, EXPRESSIONS[name])
     outcomes = []
-    for by_spark, cut in product((False, True), CUTS):
-        with computed(by_spark=by_spark):
+    for parts, cut in product(PARTS, CUTS):
+        with computed(parts):
             outcomes.append(told(play(session, transcript(sql), cut)))
     rows, refused = outcomes[0]
     assert rows
@@ -87,14 +83,3 @@ def test_the_same_rows_are_refused_everywhere_and_in_any_cut(spark: SparkSession
         assert other == (rows, refused)
     if place.drops:
         assert told(play(session, transcript(sql, without=BAD), CUTS[0])) == (rows, [])
-
-
-@pytest.mark.usefixtures("by_spark")
-def test_a_planted_fault_is_found(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark computes a part that stands twice outside of an attempt that is not in a branch."""
-    monkeypatch.setattr(attempted, "_ALWAYS", "true")
-    session = with_jobs(spark)
-    session.conf.set("spark.sql.optimizer.excludedRules", f"{OPTIMIZER}.ConvertToLocalRelation")
-    place = next(place for place in PLACES if place.name == "select list")
-    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
-        play(session, transcript(query(place, EXPRESSIONS["division"])), CUTS[0])

@@ -1,4 +1,4 @@
-"""AND, OR, CASE, IF and COALESCE stop from left to right, in every clause, on both ways and in any cut (SPEC 15.3)."""
+"""AND, OR, CASE, IF and COALESCE stop from left to right, in every clause, in tasks too, and in any cut (SPEC 15.3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from rowtime.operators.rows import conditions
 from rowtime.testing.runner import play
 from tests.laws.stopping_conditions import CLAUSES, ROWS, STREAMS, Clause, drawn, items, transcript
-from tests.laws.test_shared_failures import computed, told, with_jobs
+from tests.laws.test_shared_failures import PARTS, computed, told, with_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,10 +32,10 @@ def check(spark: SparkSession, clause: Clause, seed: int) -> None:
     both = [drawn(chance) for _ in range(2)]
     case, session = transcript(clause.query(both)), with_jobs(spark)
     expected = clause.expected(both)
-    for by_spark, cut in product((False, True), CUTS):
-        with computed(by_spark=by_spark):
+    for parts, cut in product(PARTS, CUTS):
+        with computed(parts):
             rows, refused = told(play(session, case, cut))
-        assert ([row["id"] for row in rows], len(refused)) == expected, (clause.query(both), by_spark)
+        assert ([row["id"] for row in rows], len(refused)) == expected, (clause.query(both), parts)
 
 
 @pytest.mark.usefixtures("both_ways")
@@ -57,8 +57,8 @@ def test_parts_are_tested_from_left_to_right(spark: SparkSession, clause: Clause
 ])  # fmt: skip
 @pytest.mark.usefixtures("both_ways")
 def test_the_order_decides_which_rows_are_refused(spark: SparkSession, where: str, out: int, refused: int) -> None:
-    for by_spark in (False, True):
-        with computed(by_spark=by_spark):
+    for parts in PARTS:
+        with computed(parts):
             rows, gone = told(play(with_jobs(spark), transcript(f"SELECT STREAM id FROM a WHERE {where}"), CUTS[1]))
         assert (len(rows), len(gone)) == (out, refused)
 
@@ -68,6 +68,6 @@ def test_a_planted_fault_is_found(spark: SparkSession, monkeypatch: pytest.Monke
     """Spark stops at NULL, if it sees the parts of a condition."""
     monkeypatch.setattr(conditions, "whole", lambda text: text)
     sql = "SELECT STREAM id FROM a WHERE q > 2 AND 10 / p > 0"
-    with computed(by_spark=True):
+    with computed(0):
         _, gone = told(play(with_jobs(spark), transcript(sql), [len(STREAMS) * (n + 1) for n in range(len(ROWS) + 1)]))
     assert len(gone) != len(ROWS) // 8

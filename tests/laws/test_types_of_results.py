@@ -53,6 +53,8 @@ def test_a_group_that_fails_changes_no_type_and_no_digit_of_the_others(spark: Sp
     assert played(spark, list(cut)) == expected(spark)
 
 
+@pytest.mark.parametrize("both_ways", ["on the driver"], indirect=True)
+@pytest.mark.usefixtures("both_ways")
 def test_the_law_of_schemas_sees_a_sum_with_more_digits(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ExactSum, "total", property(lambda one: f"{one.name}w"))
     with pytest.raises(AssertionError, match="compiled as"):

@@ -20,6 +20,9 @@ FOLLOWED: dict[str, str] = {
     "Give the text the collation UTF8_BINARY.": "tests/runtime/test_match_recognize.py::test_text_with_a_collation_is_refused_at_the_start",
     "The tick is not committed: start again, and the tick is repeated. If it fails again, change the query.": "tests/runtime/test_rows_that_fail.py::test_an_error_of_java_has_a_code",
     "The tick is not committed: start again, and the tick is repeated. If it ends again, the machine may have too little memory for it: see its log, give executors more (spark.executor.pyspark.memory), or take fewer rows a tick.": "tests/runtime/test_rows_that_fail.py::test_a_python_worker_that_ends_is_no_fault_of_the_query",
+    "Let it give NULL instead, with NULLIF, TRY_CAST or try_divide. Or leave out ON ERROR STOP, and it is refused.": "tests/runtime/test_rows_that_fail.py::test_the_script_may_ask_to_stop",
+    "The tick is not committed: start again, and the tick is repeated. If it fails again, take fewer rows a tick.": "tests/runtime/test_rows_that_fail.py::test_a_tick_that_cannot_be_computed_has_a_code",
+    "Compute ticks in Spark's tasks: --small-ticks spark. Or take fewer rows a tick.": "tests/runtime/test_scanned_sources.py::test_rows_that_are_too_large_for_the_driver_are_for_a_task",
     # Python modules that a script names.
     "Let it run …: --import, or imports=True in Python.": "tests/cli/test_no_code_runs.py::test_an_import_is_possible_if_it_is_asked_for",
     # Rows of JSON.
@@ -153,6 +156,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Pumps that do: ….",
         "The output has ….",
         "It has the rows 0 to ….",
+        "It has ….",
         "Its fields are ….",
         "The settings are ….",
     ),

@@ -135,17 +135,9 @@ FAULTS: dict[str, tuple[Callable[[str], Texts], str, dict[str, Callable[..., Any
 }
 
 
-WAYS = [
-    (way, fault)
-    for fault in FAULTS
-    for way in ("on the driver", "by Spark")
-    if way == "by Spark" or fault != "statistics hide NaN"  # the driver reads whole files
-]
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("both_ways")
-@pytest.mark.parametrize(("both_ways", "fault"), WAYS, indirect=["both_ways"])
+@pytest.mark.parametrize("fault", FAULTS)
 def test_the_law_finds_a_planted_fault(
     fault: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

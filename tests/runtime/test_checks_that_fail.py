@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.frames.local import is_local
 from rowtime.runtime.executors.executor import InProcess
 from rowtime.runtime.executors.tasks import Tasks
 
@@ -26,30 +25,30 @@ CREATE PUMP p AS INSERT INTO o SELECT STREAM n FROM a;
 
 
 def run(spark: SparkSession, place: Path, tasks: Tasks | None) -> tuple[Any, ...]:
-    """The rows, the ledger, and whether the rows of the driver's ticks stayed in its process."""
+    """The rows, the ledger, and the operators that stepped on the driver."""
     (place / "in").mkdir(parents=True)
     times = pa.array([1_704_067_200_000_000 + n for n in range(5)], pa.timestamp("us", "UTC"))
     pq.write_table(pa.table({"n": [1, 0, 2**40, None, 7], "ev": times}), place / "in" / "0.parquet")
     pipeline = rt.Pipeline(spark, home=place / "home").sql(SQL.format(source=place / "in", out=place / "out"))
     engine = pipeline._engine(place / "check", rt.Limits(), ends=True)
-    local = set[bool]()
+    stepped = set[str]()
     engine.tasks = tasks
-    engine.tap = lambda _node, delta: local.add(is_local(delta.rows)) if delta.rows is not None else None
+    engine.tap = lambda node, _delta: stepped.add(node.name)
     engine.tick()
     totals = engine.entry["totals"]
     engine.stop()
     rows = [row["n"] for path in (place / "out").glob("*.parquet") for row in pq.read_table(path).to_pylist()]
-    return rows, {gate: totals[gate] for gate in ("a", "p")}, local
+    return rows, {gate: totals[gate] for gate in ("a", "p")}, stepped
 
 
 @pytest.mark.parametrize("how", ["driver", "tasks"])
 def test_rows_that_fail_are_refused_where_the_tick_is_computed(spark: SparkSession, tmp_path: Path, how: str) -> None:
     tasks = Tasks(InProcess()) if how == "tasks" else None
-    rows, totals, local = run(spark, tmp_path, tasks)
+    rows, totals, stepped = run(spark, tmp_path, tasks)
     assert rows == [None, 7]
     assert totals == {
         "a": {"in": 5, "accepted": 4, "MALFORMED": 1},
         "p": {"in": 4, "accepted": 2, "MALFORMED": 2},
     }
-    assert local == (set() if tasks else {True})
+    assert bool(stepped) == (tasks is None)
     assert tasks is None or not tasks.needs

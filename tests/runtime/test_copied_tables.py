@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rowtime as rt
-from rowtime.operators.streams import table as static
+from rowtime.runtime import tick
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +56,7 @@ def joined(spark: SparkSession, folder: Path) -> list[dict[str, Any]]:
 def test_a_copy_has_the_rows_and_types_of_the_table(
     spark: SparkSession, tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(static, "FEW_ROWS", most)
+    monkeypatch.setattr(tick, "FEW_ROWS", most)
     table = spark.range(0, ROWS, 1, 3).selectExpr(*(f"{text} AS {name}" for name, text in COLUMNS.items()))
     table.write.parquet(str(tmp_path / "t"))
     of_key = {key: table.where(f"k = {key}").toArrow().to_pylist() for key in range(4)}

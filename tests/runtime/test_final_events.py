@@ -18,8 +18,8 @@ import pytest
 
 import rowtime as rt
 from rowtime.core.columns import DUE
-from rowtime.operators.events import lifetime_pairs
 from rowtime.operators.events.emit_tables import together
+from rowtime.operators.events.lifetime_pairs import LifetimePairs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -178,7 +178,7 @@ def test_final_events_equal_those_of_a_loop(
     for name, of in given.items():
         write(tmp_path / name, of)
     if ways == "spark":
-        monkeypatch.setattr(lifetime_pairs, "LARGEST", 0)
+        monkeypatch.setattr(LifetimePairs, "typed", False)  # pairs by joins
     if ways == "driver, collected":
         monkeypatch.setattr("rowtime.operators.events.lifetime_join.peeked", lambda *_: None)
     names = ", ".join(column.split()[0] for column in columns.split(", "))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rowtime as rt
-from rowtime.frames.local import is_local
 from rowtime.operators.contract.state import Route
 from rowtime.runtime.tick import RunningTick
 
@@ -28,10 +27,9 @@ def test_the_last_tick_writes_no_state(
     found: list[Any] = []
     real = RunningTick.write
 
-    def write(tick: RunningTick, node: Any, rows: Any, routes: Mapping[str, Route], count: int | None) -> Any:
-        assert is_local(rows)
+    def write(tick: RunningTick, node: Any, rows: Any, routes: Mapping[str, Route]) -> Any:
         written.append(([*routes], [name for name in rows.columns if name.startswith("__s")]))
-        return real(tick, node, rows, routes, count)
+        return real(tick, node, rows, routes)
 
     monkeypatch.setattr(RunningTick, "write", write)
     pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(SQL)

@@ -13,6 +13,7 @@ import pytest
 import rowtime as rt
 from rowtime.core.columns import POSITION, WRITER
 from rowtime.core.time import END
+from rowtime.frames.frame import Frame
 from rowtime.operators.rows.by_writer import FEW, beside
 
 if TYPE_CHECKING:
@@ -73,8 +74,9 @@ def test_ten_thousand_writers_are_one_stream(spark: SparkSession, tmp_path: Path
 @pytest.mark.parametrize("count", [0, 3, FEW + 1])
 def test_a_time_is_joined_to_the_rows_of_its_writer(spark: SparkSession, count: int) -> None:
     times = {f"w{n}'": START + n for n in range(count)}
-    columns = f"{WRITER} string, {POSITION} bigint, x int"
-    rows = spark.createDataFrame([(w, 7, 1) for w in (*times, "other", None)], columns)
+    columns = [(WRITER, "string"), (POSITION, "bigint"), ("x", "int")]
+    table = pa.Table.from_pylist([{WRITER: w, POSITION: 7, "x": 1} for w in (*times, "other", None)])
+    rows = Frame.of(spark, table, columns)
     found = beside(rows, times, "at").selectExpr(WRITER, "x", "unix_micros(at) AS at").collect()
     assert sorted(map(repr, map(tuple, found))) == sorted(
         repr((w, 1, times.get(w or ""))) for w in (*times, "other", None)

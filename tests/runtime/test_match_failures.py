@@ -9,7 +9,6 @@ import pytest
 
 import rowtime as rt
 from rowtime.core.time import END, to_micros
-from rowtime.runtime.engine import Engine
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import play
 from rowtime.testing.transcripts import ScriptItem, Transcript
@@ -51,26 +50,13 @@ def played(
     return (rows, Counter(seconds)), found
 
 
-@pytest.fixture(params=["on the driver", "by Spark"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compute all ticks on the driver, or all by Spark."""
-    running = Engine._running
-
-    def chosen(engine: Engine, *given: Any) -> Any:
-        found = running(engine, *given)
-        found.local = found.local and request.param == "on the driver"
-        return found
-
-    monkeypatch.setattr(Engine, "_running", chosen)
-
-
 # p: A A fails at its second row; from there A B is a match. q: A B is one. r: three A, of which each pair fails.
 ROWS = _items(("p", 1), ("q", 1), ("p", 1), ("r", 1), ("p", 0), ("q", 0), ("r", 1), ("r", 1), ("r", 0), ("q", 0))
 PAST = f"{SELECT}{MEASURES}AFTER MATCH SKIP PAST LAST ROW PATTERN (A+ B) WITHIN INTERVAL '1' MINUTE {SUMS}"
 CUTS = ([3, 5, 11], [2, 4, 7, 8, 11], range(1, 12))
 
 
-@pytest.mark.usefixtures("way")
+@pytest.mark.usefixtures("both_ways")
 def test_a_sum_beyond_its_type_gives_up_its_candidate_alone(spark: SparkSession) -> None:
     expected = (
         [("p", 2, 3), ("q", 2, 2), ("r", 2, 8)],

@@ -14,12 +14,13 @@ import pytest
 import rowtime as rt
 from rowtime.core.errors import Failure, Refused
 from rowtime.core.partition_folders import folder_of, values_of
-from rowtime.runtime import file_form, segment_writer
-from rowtime.runtime.sinks import directory, staging
+from rowtime.runtime import file_form
+from rowtime.runtime.sinks import directory
 from rowtime.runtime.skipping import skip
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.files import sweep
 from tests.deaths import Died, dying
+from tests.ways import in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -178,8 +179,7 @@ def test_a_large_tick_wrote_many_files_into_each_folder(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, driver: bool
 ) -> None:
     if not driver:
-        for module in (segment_writer, staging):
-            monkeypatch.setattr(module, "fits_the_driver", lambda *_: False)
+        in_tasks(monkeypatch, 1)
     feed(tmp_path, "one", on_days(range(7500)))
     run(spark, tmp_path, ONE)
     assert rows_of(tmp_path / "p") == rows_of(tmp_path / "j") == expected(range(7500))
@@ -196,8 +196,7 @@ def test_all_rows_of_a_large_tick_were_in_one_file_of_one_folder(
     largest = 1 << 16
     monkeypatch.setattr(file_form, "LARGEST", largest)
     if not driver:
-        for module in (segment_writer, staging):
-            monkeypatch.setattr(module, "fits_the_driver", lambda *_: False)
+        in_tasks(monkeypatch, 1)
     feed(tmp_path, "one", [{"n": n * 7919, "day": DAY} for n in range(60_000)])
     sql = ONE.replace(", maxRecordsPerFile '1000'", "")
     run(spark, tmp_path, sql)

@@ -74,15 +74,6 @@ def test_a_lower_limit_of_the_user_holds(
     assert run(spark, folder, tmp_path, files=1)[1] == [*[ROWS] * FILES, 5 * ROWS, ROWS]
 
 
-def test_ticks_that_need_spark_are_not_cut(
-    spark: SparkSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(portions, "MOST", ROWS)
-    whole, read = run(spark, folder, tmp_path, page="shout(page)")
-    assert read == [ROWS, (FILES + 5) * ROWS]
-    assert {row["page"] for row in whole} == {"P0", "P1", "P2"}
-
-
 def test_a_tick_over_a_log_takes_as_many_rows_as_the_driver_computes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,8 @@
-"""Refused rows are the same by masks, by a join and by reading all rows, for all positions."""
+"""Refused rows are the same by masks and by a join, for all positions."""
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -11,8 +12,8 @@ import pytest
 
 from rowtime.core.errors import Failure
 from rowtime.core.time import BEGINNING, END
+from rowtime.frames.frame import Frame
 from rowtime.operators.contract.peek import Peek
-from rowtime.runtime import refusal, segment_writer
 from rowtime.runtime.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -27,9 +28,11 @@ def split(
     spark: SparkSession, chosen: list[tuple[str, int]], *, peeked: bool = False, clock: str | None = None
 ) -> tuple[set[Row], set[Row]]:
     """The accepted and the refused rows; ``peeked``: the rows can be read without Spark. ``clock``: as in `Refusal`."""
-    rows = spark.createDataFrame(
-        [(f"{w}{p}", w, p) for w in WRITERS for p in PLACES], "v string, __w string, __p bigint"
-    ).selectExpr("*", "timestamp_micros(5) AS __g", "timestamp_micros(least(__p, 9)) AS __t")
+    given = {"v": [f"{w}{p}" for w in WRITERS for p in PLACES], "__w": [w for w in WRITERS for _ in PLACES]}
+    table = pa.table({**given, "__p": PLACES * len(WRITERS)})
+    frame = Frame.of(spark, table, [("v", "string"), ("__w", "string"), ("__p", "bigint")])
+    assert frame is not None
+    rows = frame.selectExpr("*", "timestamp_micros(5L) AS __g", "timestamp_micros(least(__p, 9L)) AS __t")
     marks = [(BEGINNING, 7, END)[n % 3] for n in range(len(chosen))]
     writers, places = zip(*chosen, strict=True)
     columns = {"__w": pa.array(writers), "__p": pa.array(places), "reason": pa.array(["LATE"] * len(chosen))}
@@ -49,9 +52,8 @@ def split(
     return {tuple(row) for row in found.others(rows).select("__w", "__p").collect()}, refused
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_masks_find_the_rows_that_a_join_finds(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def test_masks_find_the_rows_that_a_join_finds(spark: SparkSession, seed: int) -> None:
     chance = random.Random(seed)
     everything = [(w, p) for w in WRITERS for p in PLACES]
     chosen = chance.sample(everything, chance.randrange(1, len(everything)))
@@ -59,21 +61,18 @@ def test_masks_find_the_rows_that_a_join_finds(spark: SparkSession, monkeypatch:
     assert masked[0] == set(everything) - set(chosen)
     assert {row[4:6] for row in masked[1]} == set(chosen)
     assert split(spark, chosen, peeked=True) == masked
-    monkeypatch.setattr(refusal, "MASKS", 0)
-    assert split(spark, chosen) == masked
-    monkeypatch.setattr(segment_writer, "SMALL", 0)
-    monkeypatch.setattr(segment_writer, "LARGEST", 0)
-    assert split(spark, chosen) == masked
 
 
-@pytest.mark.parametrize("clock", [None, "__t"])
-def test_many_refused_rows_are_those_of_the_driver(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, clock: str | None
-) -> None:
+@pytest.mark.parametrize("peeked", [False, True])
+def test_refused_rows_have_the_times_of_a_clock_column(spark: SparkSession, *, peeked: bool) -> None:
     chosen = [("a", 0), ("a", 9), ("é", 3)]
-    few = split(spark, chosen, clock=clock)
-    monkeypatch.setattr(refusal, "fits_the_driver", lambda *_: False)
-    assert split(spark, chosen, clock=clock) == few
+    _, marked = split(spark, chosen, peeked=peeked)
+    others, timed = split(spark, chosen, peeked=peeked, clock="__t")
+    assert len(others) == len(WRITERS) * len(PLACES) - len(chosen)
+    at = {("a", 0): 0, ("a", 9): 9, ("é", 3): 3}
+    epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+    assert {row[4:6]: row[3] for row in timed} == {of: epoch + dt.timedelta(microseconds=us) for of, us in at.items()}
+    assert {(*row[:3], *row[4:7], row[8]) for row in timed} == {(*row[:3], *row[4:7], row[8]) for row in marked}
 
 
 @pytest.mark.parametrize("peeked", [False, True])

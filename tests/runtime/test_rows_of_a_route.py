@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowtime.core.columns import ROUTE
-from rowtime.frames.local import LocalFrame
+from rowtime.frames.frame import Frame
 from rowtime.frames.queries import FEW_ROWS
 from rowtime.operators.contract.state import Route
 from rowtime.runtime.route_rows import Chosen, rows_for
@@ -53,7 +53,7 @@ def test_only_most_rows_that_follow_each_other_are_not_copied(routes: list[int],
 
 
 def local(spark: SparkSession, rows: pa.Table) -> Any:
-    return LocalFrame.of(spark, rows, [("n", "bigint"), ("a.b", "bigint"), ("c", "bigint"), (ROUTE, "int")])
+    return Frame.of(spark, rows, [("n", "bigint"), ("a.b", "bigint"), ("c", "bigint"), (ROUTE, "int")])
 
 
 @pytest.mark.parametrize("of", [lambda _, rows: rows, local, lambda spark, rows: spark.createDataFrame(rows)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +14,13 @@ from pyspark.errors import PySparkException
 
 import rowtime as rt
 from rowtime.frames.failures import of_a_value
+from rowtime.frames.queries import Query, Uncomputed
 from rowtime.runtime import analysis
-from rowtime.runtime.engine import Engine
 from rowtime.runtime.faults import naming_java
 from rowtime.sql import sizes
 from rowtime.sql.generate import to_spark
 from rowtime.sql.script import parse_expression
+from tests.ways import in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,8 +88,32 @@ def test_the_other_rows_pass_in_any_cut(spark: SparkSession, tmp_path: Path, cut
 
 def test_the_script_may_ask_to_stop(spark: SparkSession, tmp_path: Path) -> None:
     stops = SQL.replace("< 1000;", "< 1000 ON ERROR STOP;")
-    with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
+    why = r"R514 p: .*12 / `n`.* cannot be computed at 2024-01-01 10:00:01.*DIVIDE_BY_ZERO"
+    with pytest.raises(rt.Failure, match=why):
         run(spark, tmp_path, [7], stops)
+    given = stops.replace("12 / n AS part", "try_divide(12, n) AS part").replace("CAST(k", "TRY_CAST(k")
+    given = given.replace("100 / (n - 4)", "100 / NULLIF(n - 4, 0)")
+    _, got = run(spark, tmp_path / "as the hint says", [7], given)
+    assert [row["n"] for row in got["broken"]] == [2**40], "a column of the stream cannot hold it"
+
+
+def test_a_tick_that_cannot_be_computed_has_a_code(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not for the value of a row: DuckDB has too little memory, say."""
+    rows, broken = Query.rows, True
+
+    def without_memory(query: Query) -> Any:
+        if broken:
+            raise Uncomputed("Out of Memory Error: could not allocate block")
+        return rows(query)
+
+    monkeypatch.setattr(Query, "rows", without_memory)
+    with pytest.raises(rt.Failure, match=r"R515 the tick cannot be computed: .*could not allocate block"):
+        run(spark, tmp_path, [7])
+    broken = False
+    _, got = run(spark, tmp_path, [7])  # "start again"
+    assert got["o"]
 
 
 def test_an_error_of_java_has_a_code(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +122,7 @@ def test_an_error_of_java_has_a_code(spark: SparkSession, tmp_path: Path, monkey
     json = "SELECT STREAM part, n FROM parts WHERE SCHEMA_OF_JSON('{') <> 'x' ON ERROR STOP;"
     sql = SQL.replace("SELECT STREAM part, n FROM parts WHERE n <> 9 AND 100 / (n - 4) < 1000;", json)
     sql = sql.replace("12 / n", "12.0D").replace("CAST(k AS INT)", "1")
-    with pytest.raises(rt.Failure, match=r"R513 Spark fails with an error of Java: .*Unexpected end-of-input"):
+    with pytest.raises(rt.Failure, match=r"R514 p: SCHEMA_OF_JSON.* cannot be computed .*Unexpected end-of-input"):
         run(spark, tmp_path, [7], sql)
     _, got = run(spark, tmp_path / "changed", [2], sql.replace("'{'", "'{}'"))
     assert [row["n"] for row in got["o"]] == [1, 0], "as the hint says"
@@ -148,7 +172,7 @@ def test_a_row_fails_by_its_values_however_often_an_expression_stands_in_the_que
     refused: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Engine, "_running", _by_spark(Engine._running))
+    in_tasks(monkeypatch, 2)
     (tmp_path / "in").mkdir()
     at = [datetime(2024, 1, 1, 10, 0, second, tzinfo=UTC) for second in range(3)]
     table = pa.table({"n": pa.array([1, 0, 3], pa.int32()), "k": ["1", "x", "7"], "at": pa.array(at)})
@@ -160,15 +184,6 @@ def test_a_row_fails_by_its_values_however_often_an_expression_stands_in_the_que
     ledger = pipeline.run_available(tmp_path / "check", end=True).ledger
     assert [tuple(row.values()) for row in got] == rows
     assert sum(counts.get("MALFORMED", 0) for counts in ledger.values()) == refused
-
-
-def _by_spark(running: Callable[..., Any]) -> Callable[..., Any]:
-    def chosen(*given: Any) -> Any:
-        tick = running(*given)
-        tick.local = False
-        return tick
-
-    return chosen
 
 
 @pytest.mark.parametrize("nested", ["SLICE(ARRAY(n), k, 1)", "MAP(n, k, n, k)", "NAMED_STRUCT('a', 1 / k)"])
@@ -192,14 +207,14 @@ LARGE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("spark_alone", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sent", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_row_is_refused_before_a_value_of_it_gets_too_large(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, spark_alone: bool
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, sent: bool
 ) -> None:
     """Java ends if it is to make a text of 2^31 characters; here the limit is 20."""
     monkeypatch.setattr(sizes, "MOST", 20)
-    if spark_alone:
-        monkeypatch.setattr(Engine, "_running", _by_spark(Engine._running))
+    if sent:
+        in_tasks(monkeypatch, 2)
     sql = "CREATE STREAM a (n INT, k STRING, at TIMESTAMP); INSERT INTO a (n, k, at) VALUES " + ", ".join(
         f"({n}, 'k', TIMESTAMP '2024-01-01 10:00:00')" for n in (2, 30, 3)
     )
@@ -272,12 +287,12 @@ def test_what_java_raises_for_a_value_is_of_a_value(name: str) -> None:
     assert not of_a_value(PySparkException("Job aborted due to stage failure: java.lang.IllegalStateException: -1"))
 
 
-@pytest.mark.parametrize("spark_alone", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sent", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_row_for_which_java_fails_is_refused_everywhere(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, spark_alone: bool
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, sent: bool
 ) -> None:
-    if spark_alone:
-        monkeypatch.setattr(Engine, "_running", _by_spark(Engine._running))
+    if sent:
+        in_tasks(monkeypatch, 2)
     pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(
         "CREATE STREAM a (n INT); INSERT INTO a (n) VALUES (1), (-2147483648), (2); "
         "SELECT STREAM SUBSTRING_INDEX('a.b.c', '.', n) AS x FROM a"

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - Spark's name
 from pyspark.sql.types import StringType, StructField, StructType
 
 import rowtime as rt
-from rowtime.frames.local import MOST, is_local
-from rowtime.frames.queries import TooMany
+from rowtime.core.errors import Failure
 from rowtime.runtime.executors.tasks import Tasks
 from rowtime.runtime.local_rows import of_source
 from rowtime.runtime.portions import TEXT, Portions
@@ -40,7 +40,7 @@ SELECT STREAM t.k, v, w, note, n FROM sorted AS t JOIN others AS o ON t.k = o.k
 """
 TICKS = 3
 SECONDS = (0, 20, 14, 40, 55)
-WAYS = ("in tasks", "on the driver", "operator by operator")
+WAYS = ("in tasks", "on the driver")
 
 
 def write_files(place: Path, *, plain: bool) -> None:
@@ -79,11 +79,8 @@ def followed(spark: SparkSession, place: Path, way: str, sql: str) -> Mapping[st
     pipeline.sink("result", lambda batch: got.append((batch.tick, batch.first, batch.table().to_pylist())))
     engine = pipeline._engine(place / "check", rt.Limits(files=1), ends=True)
     engine.tasks = Tasks().over(engine.sources.values()) if way == "in tasks" else None
-    local = set[bool]()
-    engine.tap = lambda _node, delta: local.add(is_local(delta.rows)) if delta.rows is not None else None
     jobs, copies, taken = list[int](), set[bool](), list[Any]()
     while True:
-        engine._here = way != "operator by operator"
         before = engine._job_times.next()
         report = engine.tick()
         if report is None:
@@ -101,7 +98,6 @@ def followed(spark: SparkSession, place: Path, way: str, sql: str) -> Mapping[st
         "totals": entry["totals"],
         "clocks": entry["clocks"],
         "jobs": jobs[:TICKS],
-        "local": local,
         "needs": needs,
         "rounds": rounds,
         "copies": copies,
@@ -110,29 +106,33 @@ def followed(spark: SparkSession, place: Path, way: str, sql: str) -> Mapping[st
 
 
 def test_every_way_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
-    in_tasks, here, apart = (run(spark, tmp_path / str(len(way)), way) for way in WAYS)
-    assert apart["totals"]["a"] == {"in": 17, "accepted": 16, "MALFORMED": 1}
-    assert apart["totals"]["sorted"]["LATE"] == 1
-    assert len(apart["minutes"]) == 2 * TICKS
-    assert sum(len(rows) for _, _, rows in apart["rows"]) > 2 * TICKS
-    for found in (in_tasks, here):
-        assert [rows for _, _, rows in found["rows"]] == [rows for _, _, rows in apart["rows"]]
-        for name in ("rows", "minutes", "totals", "clocks"):
-            assert found[name] == apart[name], name
-    assert False in apart["local"]
-    assert here["local"] == {True}
+    in_tasks, here = (run(spark, tmp_path / str(len(way)), way) for way in WAYS)
+    assert here["totals"]["a"] == {"in": 17, "accepted": 16, "MALFORMED": 1}
+    assert here["totals"]["sorted"]["LATE"] == 1
+    assert len(here["minutes"]) == 2 * TICKS
+    assert sum(len(rows) for _, _, rows in here["rows"]) > 2 * TICKS
+    for name in ("rows", "minutes", "totals", "clocks"):
+        assert in_tasks[name] == here[name], name
+    assert {row["k"]: (row["c"], row["s"], row["l"]) for row in here["minutes"][:2]} == of_spark(spark, tmp_path)
     assert here["jobs"] == [2] * TICKS  # one of each stream
     assert in_tasks["jobs"] == [1] * TICKS
     assert in_tasks["needs"] == ""
+
+
+def of_spark(spark: SparkSession, place: Path) -> dict[str, tuple[int, int, str]]:
+    """The groups of the first minute, from the first file."""
+    rows = spark.read.json(str(place / str(len(WAYS[1])) / "a" / "0.json"), "k STRING, v INT, note STRING")
+    groups = rows.groupBy("k").agg(*map(F.expr, ("count(*) AS c", "sum(v) AS s", "max(note) AS l"))).collect()
+    return {row.k: (row.c, row.s, row.l) for row in groups}
 
 
 def test_catalyst_computes_values_of_what_spark_reads_in_the_same_job(spark: SparkSession, tmp_path: Path) -> None:
     sql = SQL.replace("MAX(note) AS l", "MAX(INITCAP(note)) AS l").replace(
         "v, w, note, n", "v, w, n, MD5(note) AS note"
     )
-    in_tasks, apart = (run(spark, tmp_path / str(len(way)), way, sql) for way in (WAYS[0], WAYS[2]))
+    in_tasks, here = (run(spark, tmp_path / str(len(way)), way, sql) for way in WAYS)
     for name in ("rows", "minutes", "totals", "clocks"):
-        assert in_tasks[name] == apart[name], name
+        assert in_tasks[name] == here[name], name
     assert in_tasks["needs"] == ""
     assert in_tasks["rounds"] == 1
     assert in_tasks["jobs"][0] <= 2  # MD5 is met once rows have joined
@@ -142,14 +142,13 @@ def test_catalyst_computes_values_of_what_spark_reads_in_the_same_job(spark: Spa
 def test_plain_text_is_decoded_where_the_tick_is_computed(spark: SparkSession, tmp_path: Path) -> None:
     """The second tick has a record that only Spark decodes: a second job, with the same rows."""
     sql = SQL.replace(", dateFormat 'yyyy-MM-dd'", "").replace("w DECIMAL(10, 2)", "w DOUBLE")
-    in_tasks, here, apart = (run(spark, tmp_path / str(len(way)), way, sql, plain=True) for way in WAYS)
-    assert apart["totals"]["a"] == {"in": 17, "accepted": 16, "MALFORMED": 1}
-    for found in (in_tasks, here):
-        for name in ("rows", "minutes", "totals", "clocks"):
-            assert found[name] == apart[name], name
+    in_tasks, here = (run(spark, tmp_path / str(len(way)), way, sql, plain=True) for way in WAYS)
+    assert here["totals"]["a"] == {"in": 17, "accepted": 16, "MALFORMED": 1}
+    for name in ("rows", "minutes", "totals", "clocks"):
+        assert in_tasks[name] == here[name], name
     assert here["jobs"] == [0, 1, 0]
     assert in_tasks["jobs"] == [1, 2, 1]
-    assert here["taken"] == in_tasks["taken"] == apart["taken"]
+    assert here["taken"] == in_tasks["taken"]
     assert here["taken"][:TICKS] == [{"a": 5, "b": 5}, {"a": 7, "b": 6}, {"a": 5, "b": 5}]
     assert (in_tasks["needs"], in_tasks["rounds"]) == ("", 0)
     assert (in_tasks["copies"], here["copies"]) == ({False}, {False})
@@ -175,9 +174,6 @@ def test_a_portion_of_text_has_a_size() -> None:
         part, _ = portions.take("a", source, before, Limits(bytes=1 << 30))  # type: ignore[arg-type]
         assert part.end == {"w": 1}
     assert [one.bytes for one in source.limits] == [1 << 30, TEXT, TEXT]
-    portions.wanted = False
-    part, _ = portions.take("a", source, before, Limits(bytes=1 << 30))  # type: ignore[arg-type]
-    assert part.end == {"w": 10}
 
 
 class Large(Source):
@@ -196,13 +192,12 @@ class Large(Source):
         raise ValueError(self.why)
 
 
-def test_rows_that_are_too_large_for_the_driver_are_spark_s() -> None:
+def test_rows_that_are_too_large_for_the_driver_are_for_a_task(spark: SparkSession) -> None:
     part = Slice({"w": 0}, {"w": 1}, rows=1000)
-    session: Any = None
+    session: Any = spark
     too_large: Any = Large("the total size of results is bigger than spark.driver.maxResultSize (1024.0 MiB)")
-    with pytest.raises(TooMany):
+    with pytest.raises(Failure, match="R515 a tick has more rows than Spark hands out"):
         of_source(session, too_large, part)
     broken: Any = Large("no such topic")
     with pytest.raises(ValueError, match="no such topic"):
         of_source(session, broken, part)
-    assert of_source(session, too_large, Slice({"w": 0}, {"w": 1}, rows=MOST + 1)) is None

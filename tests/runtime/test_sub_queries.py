@@ -87,7 +87,7 @@ def test_several_rows_are_not_one_value(spark: SparkSession, tmp_path: Path) -> 
 def test_a_sub_query_that_cannot_be_computed_ends_the_first_start(spark: SparkSession, tmp_path: Path) -> None:
     spark.createDataFrame([("1", 0)], "x STRING, v INT").write.parquet(str(tmp_path / "names"))
     sql = f"{TABLE.format(tmp_path / 'names')} SELECT STREAM x FROM s WHERE n NOT IN (SELECT 1 DIV v FROM names{{}})"
-    (taken,) = told(spark, tmp_path, sql.format(""), "R168", r"out: … AND (v <> 0)")
+    (taken,) = told(spark, tmp_path, sql.format(""), "R168", r"rows: … AND (v <> 0)")
     assert [row["x"] for row in rows(spark, tmp_path, sql.format(f" WHERE {taken}"))] == ["1", "2"]
     text = sql.format("").replace("1 DIV v", "{}(CONCAT('a', v) AS INT)")
     (taken,) = told(spark, tmp_path, text.format("CAST"), "R168", r"(TRY_CAST)\(v AS INT\)")

@@ -16,8 +16,8 @@ import rowtime as rt
 from rowtime.operators.streams.table import VERSIONS
 from rowtime.operators.streams.table_versions import MARK
 from rowtime.plan.program import compile_script
-from rowtime.runtime.engine import Engine
 from rowtime.state.checkpoint import Checkpoint
+from tests.ways import in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,19 +101,12 @@ def drawn(seed: int) -> list[tuple[Version, list[Row]]]:
 
 
 @pytest.mark.parametrize("seed", [2])
-@pytest.mark.parametrize("on_driver", [True, False])
+@pytest.mark.parametrize("parts", [0, 1, 2])
 def test_each_row_joins_the_version_of_its_time(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, on_driver: bool
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, parts: int
 ) -> None:
-    if not on_driver:
-        running = Engine._running
-
-        def in_spark(engine: Engine, *given: Any) -> Any:
-            found = running(engine, *given)
-            found.local = False
-            return found
-
-        monkeypatch.setattr(Engine, "_running", in_spark)
+    if parts:
+        in_tasks(monkeypatch, parts)
     case = Case(spark, tmp_path)
     for version, rows in drawn(seed):
         case.tick(version, *rows)

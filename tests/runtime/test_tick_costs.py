@@ -11,10 +11,10 @@ import pytest
 
 import rowtime as rt
 from rowtime.api.pipeline import DEFAULT_LIMITS
-from rowtime.runtime import local_rows
 from rowtime.runtime.sources.contract import Limits
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.costs import CLOCK, DRIVER, JOBS, JOURNAL, KEY, PLANNING, SINKS, TickCost, costs_of
+from tests.ways import in_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,10 +58,10 @@ class Ran:
 
 @pytest.fixture(scope="module", params=[DRIVER, pytest.param(JOBS, marks=pytest.mark.slow)])
 def ran(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """Two runs on the driver, and two by Spark."""
+    """Two runs on the driver, and two in tasks of Spark."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == JOBS:
-            patch.setattr(local_rows, "MOST", 0)
+            in_jobs(patch)
         found = Ran(spark, tmp_path_factory.mktemp("costs"))
     found.by = request.param
     return found

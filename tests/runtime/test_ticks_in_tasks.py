@@ -102,17 +102,27 @@ def test_the_answers_are_those_of_the_driver(spark: SparkSession, tmp_path: Path
         assert mine["jobs"] == [0] * len(mine["jobs"])
 
 
-def test_what_needs_the_session_stays_with_the_driver(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_function_of_the_user_is_computed_in_the_task(spark: SparkSession, tmp_path: Path) -> None:
+    got: list[str] = []
     pipeline = rt.Pipeline(spark, home=tmp_path / "home", small_ticks="spark")
     pipeline.python_function(lambda k: k.upper(), "STRING", "louder")
-    pipeline.sql("CREATE STREAM a (k STRING); INSERT INTO a (k) VALUES ('x');")
-    got: list[Any] = []
-    pipeline.sql("SELECT STREAM louder(k) AS k FROM a").sink("result", got.append)
-    query = pipeline.run_available(tmp_path / "check")
-    assert [row["k"] for batch in got for row in batch.table().to_pylist()] == ["X"]
-    tasks = query.engine.tasks
-    assert tasks is not None
-    assert "LOUDER" in tasks.needs
+    pipeline.sql("CREATE STREAM a (k STRING); SELECT STREAM louder(k) AS k FROM a")
+    pipeline.sink("result", lambda batch: got.extend(row["k"] for row in batch.table().to_pylist()))
+    for stream in pipeline.compile().defines:
+        pipeline.home.define(stream.name, stream.as_json())
+    engine = pipeline._engine(tmp_path / "check", rt.Limits(), ends=False)
+    jobs: list[int] = []
+    for value in "xyz":
+        with rt.writer("a", home=tmp_path / "home") as log:
+            log.insert([{"k": value}])
+        before = engine._job_times.next()
+        engine.tick()
+        jobs.append(engine._job_times.next() - before)
+    assert engine.tasks is not None
+    assert engine.tasks.needs == ""
+    engine.stop()
+    assert got == ["X", "Y", "Z"]
+    assert jobs == [1, 1, 1]
 
 
 SHOP = """

@@ -22,7 +22,7 @@ from rowtime.core.columns import (
     WRITER,
 )
 from rowtime.core.time import END
-from rowtime.frames.local import LocalFrame
+from rowtime.frames.frame import Frame
 from rowtime.kernels.events import START_EDGE, STOP_EDGE
 from rowtime.operators.events.edge_pairs import changes_of
 from rowtime.plan.program import compile_script
@@ -57,8 +57,7 @@ def test_retractions_within_a_tick_are_shown_to_operators_that_need_them(query: 
     assert ("s" in visible_changes(program)) is asked
 
 
-@pytest.mark.parametrize("by", ["driver", "spark"])
-def test_skipped_changes_are_those_that_cancel_out(spark: SparkSession, by: str) -> None:
+def test_skipped_changes_are_those_that_cancel_out(spark: SparkSession) -> None:
     chance = random.Random(3)
     rows: list[dict[str, Any]] = []
     for place in range(200):
@@ -72,7 +71,7 @@ def test_skipped_changes_are_those_that_cancel_out(spark: SparkSession, by: str)
             STOP: END if kept else until, MET: place // 9,
         })  # fmt: skip
     table = pa.Table.from_pylist(rows, pa.schema([(name, TYPES[kind]) for name, kind in FIELDS]))
-    frame = LocalFrame.of(spark, table, FIELDS) if by == "driver" else spark.createDataFrame(table)
+    frame = Frame.of(spark, table, FIELDS)
     told, once = ([*changes_of(frame, ["k"], each=each).toArrow().to_pylist()] for each in (True, False))
     assert len(once) < len(told)
     assert netted(once) == netted(told)

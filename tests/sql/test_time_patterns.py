@@ -10,10 +10,10 @@ import pytest
 from sqlglot import exp
 
 from rowtime.core.time_patterns import PatternFault, parts_of
+from rowtime.frames.attempted import attempted
 from rowtime.frames.translated import scope_of
 from rowtime.frames.values import Value
 from rowtime.frames.words import Untranslated
-from rowtime.operators.rows.attempt import attempted
 from rowtime.runtime.session import derive
 
 if TYPE_CHECKING:

@@ -83,7 +83,7 @@ def test_checksums_stay_with_segments_that_are_merged_and_journaled() -> None:
 
 def test_tasks_report_the_checksums_of_what_they_write(spark: SparkSession, tmp_path: Path) -> None:
     rows = spark.range(10).selectExpr("id AS v", "id AS __n", "0 AS __route")
-    written, _ = write_routes(rows, tmp_path, "x", {"part": Route(0, {"v": "v"}, "__n")}, None)
+    written, _ = write_routes(rows, tmp_path, "x", {"part": Route(0, {"v": "v"}, "__n")})
     assert [segment.sum for segment in written["part"]] == [
         checksum(tmp_path / segment.path) for segment in written["part"]
     ]

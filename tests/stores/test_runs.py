@@ -19,11 +19,11 @@ from rowtime.cli.main import app
 from rowtime.cli.status import status_of
 from rowtime.core.errors import Refused
 from rowtime.core.stores import below, place_of
-from rowtime.runtime import local_rows, segment_writer
 from rowtime.state.checkpoint import Checkpoint
 from tests.deaths import Died, dying
 from tests.kafka.missing_jars import without_jars
 from tests.stores.server import address, jars_missing
+from tests.ways import in_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,7 +114,7 @@ def test_a_run_on_a_store_writes_what_a_run_on_a_disk_writes(
     here = Run(spark, tmp_path / "here", str(tmp_path / "check"))
     for number in range(TICKS):
         if number == TICKS - 1:  # Spark's tasks write the files of the last tick
-            monkeypatch.setattr(segment_writer, "fits_the_driver", lambda *_: False)
+            in_jobs(monkeypatch)
         remote.tick(number)
         here.tick(number)
     monkeypatch.undo()
@@ -157,8 +157,7 @@ def test_driver_workers_and_spark_use_the_settings_of_a_bucket(
     own = f"own-{tmp_path.name.replace('_', '-')}".lower()[:60]
     assert bucket
     urllib.request.urlopen(urllib.request.Request(f"{address()}/{own}", method="PUT")).close()  # noqa: S310 - our own
-    monkeypatch.setattr(segment_writer, "fits_the_driver", lambda *_: False)
-    monkeypatch.setattr(local_rows, "MOST", 0)  # so that Spark reads the files
+    in_jobs(monkeypatch)
     with faulty(address()) as (endpoint, faults):
         rt.configure_stores(
             {f"s3://{own}": {"endpoint": endpoint, "access_key_id": "said", "secret_access_key": "not-shown"}}

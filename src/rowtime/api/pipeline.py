@@ -56,7 +56,7 @@ class Pipeline:
 
     ``spark``: your session. rowtime derives its own session from it, with your functions. Without it, rowtime starts a
     local session with the settings ``conf``. ``home``: where named streams are (default ``ROWTIME_HOME``, else
-    ``.rowtime``). ``small_ticks``: where ticks of up to a million rows are computed, ``"spark"``, a task of Spark, or
+    ``.rowtime``). ``small_ticks``: where ticks are computed, ``"spark"``, a task of Spark, or
     ``"driver"``, this process (default ``ROWTIME_SMALL_TICKS``, else ``"spark"``; `docs/clusters.md`). Raises
     ``Refused``: R542 if both ``spark`` and ``conf`` are given, R541 for another place of small ticks.
     """

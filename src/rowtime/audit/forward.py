@@ -23,6 +23,7 @@ from rowtime.audit.detailed import detailed
 from rowtime.audit.read_back import tables
 from rowtime.audit.replay import replay
 from rowtime.audit.taps import Taps, at_places, first_in_order
+from rowtime.audit.taps import where as kept_where
 from rowtime.audit.trace import Tracing, recorded_by_tick
 from rowtime.audit.trace_edges import with_edges
 from rowtime.audit.traced import MOST, Trace, Traced
@@ -43,7 +44,6 @@ from rowtime.core.stores import ObjectPlace, place_of
 from rowtime.core.time import BEGINNING, to_micros
 from rowtime.frames.queries import Uncomputed
 from rowtime.operators.contract import Operator, quoted, walk
-from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.lifetimes import BEGINS
 from rowtime.plan.program import Program
 from rowtime.runtime.analysis import words_of
@@ -52,9 +52,10 @@ from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.refused_files import tick_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from rowtime.api.pipeline import Pipeline
+    from rowtime.frames.frame import Frame
 
 
 GATE: Final = "gate"
@@ -127,8 +128,8 @@ class Following:
         try:
             if rows is not None:
                 times = [f"{ROWTIME} AS rowtime"] if "rowtime" not in rows.columns else []
-                fits = first_in_order(rows.selectExpr("*", *times).where(where), [TRACE_TICK, TRACE_ROW])
-                table = collected(fits.select(*map(quoted, rows.columns)))
+                fits = first_in_order(kept_where(rows.selectExpr("*", *times), where), [TRACE_TICK, TRACE_ROW])
+                table = fits.select(*map(quoted, rows.columns)).toArrow()
                 if table.num_rows:
                     return table
             self.refused += refused_where(self._taps.spark, self._place, self._program, stream, where)
@@ -157,15 +158,15 @@ class Following:
             if not parts:
                 return None
             places = reduce(lambda one, other: one.unionByName(other), parts).distinct()
-            return collected(at_places(rows, places).select(*map(quoted, rows.columns)))
+            return at_places(rows, places).select(*map(quoted, rows.columns)).toArrow()
         except (Uncomputed, PySparkException):
             if not self.refused:
                 raise
             return None  # the row is refused because it cannot be computed
 
     def _places(
-        self, node: Operator, below: Sequence[int], rows: DataFrame, reached: dict[str, pa.Table]
-    ) -> Iterator[DataFrame]:
+        self, node: Operator, below: Sequence[int], rows: Frame, reached: dict[str, pa.Table]
+    ) -> Iterator[Frame]:
         for n in below:
             mine = reached[node.inputs[n].name]
             places = list(zip(mine[TRACE_TICK].to_pylist(), mine[TRACE_ROW].to_pylist(), strict=True))
@@ -174,7 +175,7 @@ class Following:
             if pairs is not None:
                 yield pairs.selectExpr(f"{ABOVE_TICK} AS {TRACE_TICK}", f"{ABOVE_ROW} AS {TRACE_ROW}")
 
-    def _rows(self, name: str) -> DataFrame | None:
+    def _rows(self, name: str) -> Frame | None:
         """Return all rows of an operator, each with its whole span."""
         rows = self._taps.rows(name)
         if rows is None:
@@ -202,7 +203,7 @@ def refused_where(
     for gate, tick, rows in _files(place, program, stream):
         if gate == stream:
             named = spark.createDataFrame(rows).selectExpr("*", "refused_time AS rowtime")
-            yield from (_traced(gate, tick, row) for row in collected(named.where(where).drop("rowtime")).to_pylist())
+            yield from (_traced(gate, tick, row) for row in named.where(where).drop("rowtime").toArrow().to_pylist())
 
 
 def _files(place: Checkpoint, program: Program, stream: str) -> Iterator[tuple[str, int, pa.Table]]:

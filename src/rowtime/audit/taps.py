@@ -1,39 +1,33 @@
-"""Taps: the data on each edge of a run, kept for a trace.
-
-Rows on the driver stay there, and so do queries over them: a trace over few rows needs no Spark job, however many ticks
-and operators there are. Each function accepts rows of either kind.
-"""
+"""Taps: the data on each edge of a run, kept for a trace."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - the customary name
-from pyspark.sql.types import LongType, StructField, StructType
+import pyarrow.parquet as pq
 
-from rowtime.audit.traced import MOST
 from rowtime.core.clock import least
 from rowtime.core.columns import ASKED_FROM, ASKED_UPTO, TRACE_ROW, TRACE_TICK
 from rowtime.core.time import BEGINNING, shift
-from rowtime.frames.as_dataframe import FEW
-from rowtime.frames.kinds import holds, type_text
-from rowtime.frames.local import LocalFrame, is_local, joined
-from rowtime.frames.tables import put_together, with_chunks
+from rowtime.frames.frame import Frame
+from rowtime.frames.tables import Column, put_together
+from rowtime.frames.words import Untranslated
 from rowtime.kernels.timeline import LAST, Timeline
 from rowtime.operators.contract import Delta, Operator, quoted
-from rowtime.operators.rows.collected import collected
 from rowtime.state.checkpoint import folder_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 PLACE = (TRACE_TICK, TRACE_ROW)
+_PLACES = [(place, "bigint") for place in PLACE]
+HELD = 512 << 20
+"""Bytes of rows that stay in memory."""
 
 
 class Taps:
@@ -47,10 +41,10 @@ class Taps:
         self.ticks: list[int] = []
         self.bounds: dict[str, list[tuple[int, int]]] = defaultdict(list)
         self.fires = FireTimes()
-        self._schemas: dict[str, StructType] = {}
-        self._files: dict[str, list[tuple[int, str]]] = defaultdict(list)
-        self._tables: dict[str, list[tuple[int, pa.Table]]] = defaultdict(list)
-        self._whole: dict[str, tuple[int, DataFrame | None]] = {}  # all rows of an operator, up to a tick
+        self._fields: dict[str, Sequence[Column]] = {}
+        self._tables: dict[str, list[tuple[int, pa.Table | Path]]] = defaultdict(list)
+        self._bytes = 0
+        self._whole: dict[str, tuple[int, Frame | None]] = {}  # all rows of an operator, up to a tick
 
     def __call__(self, node: Operator, delta: Delta) -> None:
         """Keep the results of an operator in the current tick."""
@@ -62,48 +56,36 @@ class Taps:
             self.fires.add(node.name, tick, delta.timeline)
         if delta.rows is None or not node.in_traces:
             return
-        if is_local(delta.rows) and self._put_here(node.name, tick, delta.rows):
-            return
-        columns = [
-            f"CAST(NULL AS STRING) AS {quoted(f.name)}" if f.dataType.typeName() == "void" else quoted(f.name)
-            for f in delta.rows.schema.fields
-        ]
-        marks = [f"{tick}L AS {TRACE_TICK}", f"monotonically_increasing_id() AS {TRACE_ROW}"]
-        self._put(node.name, tick, delta.rows.selectExpr(*columns, *marks), small=(delta.count or MOST + 1) <= MOST)
+        self._put(node.name, tick, delta.rows)
 
     def forget(self) -> None:
         """Drop the data of the current tick, which is run again."""
         tick = len(self.ticks)
         self._whole.clear()
-        everything: tuple[dict[str, Any], ...] = (self.bounds, self._files, self._tables)
+        everything: tuple[dict[str, Any], ...] = (self.bounds, self._tables)
         for kept in everything:
             kept.update({name: [tapped for tapped in tables if tapped[0] != tick] for name, tables in kept.items()})
 
-    def _put_here(self, name: str, tick: int, rows: LocalFrame) -> bool:
-        """Keep rows of the driver; return False if their types differ from those of earlier ticks."""
-        places = [StructField(place, LongType()) for place in PLACE]
-        schema = self._schemas.setdefault(name, StructType([*_fields(rows), *places]))
-        if [f.dataType for f in schema.fields[: -len(places)]] != [f.dataType for f in rows.schema.fields]:
-            return False
+    def _put(self, name: str, tick: int, rows: Frame) -> None:
+        """Keep rows, in the types of earlier ticks; those of many ticks are in files."""
+        fields = self._fields.setdefault(name, rows.fields)
+        if fields != rows.fields:
+            rows = rows.selectExpr(
+                *(f"CAST({quoted(column)} AS {kind}) AS {quoted(column)}" for column, kind in fields)
+            )
         table = rows.toArrow()
         ticks, numbers = np.full(table.num_rows, tick, np.int64), np.arange(table.num_rows, dtype=np.int64)
         for place, values in zip(PLACE, (ticks, numbers), strict=True):
             table = table.append_column(place, pa.array(values))
-        self._tables[name].append((tick, table))
-        return True
-
-    def _put(self, name: str, tick: int, rows: DataFrame, *, small: bool) -> None:
-        fields = self._schemas.setdefault(name, StructType(_fields(rows))).fields
-        if [f.dataType for f in fields] != [f.dataType for f in rows.schema.fields]:  # a NULL may have no type yet
-            rows = rows.select(*(rows[quoted(f.name)].cast(f.dataType).alias(f.name) for f in fields))
-        if small:
-            self._tables[name].append((tick, collected(rows)))
+        self._bytes += table.nbytes
+        if self._bytes <= HELD:
+            self._tables[name].append((tick, table))
             return
-        path = str(self.folder / folder_of(name) / f"{tick:06d}")
-        rows.write.parquet(path)
-        self._files[name].append((tick, path))
+        path = self.folder / f"{folder_of(name)}-{tick:06d}.parquet"
+        pq.write_table(table, path)
+        self._tables[name].append((tick, path))
 
-    def rows(self, name: str, since: int = 0) -> DataFrame | None:
+    def rows(self, name: str, since: int = 0) -> Frame | None:
         """Return the rows of an operator, in all ticks or from one on."""
         if since:
             return self._rows(name, since)
@@ -113,84 +95,61 @@ class Taps:
             self._whole[name] = len(self.ticks), rows
         return rows
 
-    def _rows(self, name: str, since: int) -> DataFrame | None:
-        paths = [path for at, path in self._files[name] if at >= since]
-        tables = [table for at, table in self._tables[name] if at >= since and table.num_rows]
-        parts = [self.spark.read.schema(self._schemas[name]).parquet(*paths)] if paths else []
-        if tables and not parts:
-            return self.frame_of(tables, self._schemas[name])
-        if tables:
-            parts.append(self.spark.createDataFrame(with_chunks(_one(tables)), self._schemas[name]))
-        return reduce(lambda one, other: one.unionByName(other), parts) if parts else None
+    def _rows(self, name: str, since: int) -> Frame | None:
+        kept = [table for at, table in self._tables[name] if at >= since]
+        tables = [table if isinstance(table, pa.Table) else pq.read_table(table) for table in kept]
+        tables = [table for table in tables if table.num_rows]
+        return self.frame_of(tables, [*self._fields[name], *_PLACES]) if tables else None
 
-    def frame(self, name: str, table: pa.Table) -> DataFrame:
+    def frame(self, name: str, table: pa.Table) -> Frame:
         """Return found rows of an operator, with the spans asked for."""
-        spans = [StructField(span, LongType()) for span in (ASKED_FROM, ASKED_UPTO)]
-        return self.frame_of([table], StructType([*self._schemas[name].fields, *spans]))
+        spans = [(span, "bigint") for span in (ASKED_FROM, ASKED_UPTO)]
+        return self.frame_of([table], [*self._fields[name], *_PLACES, *spans])
 
-    def places(self, places: Sequence[tuple[int, int]]) -> DataFrame:
+    def places(self, places: Sequence[tuple[int, int]]) -> Frame:
         """Return some places as rows."""
         table = pa.table([pa.array([place[n] for place in places], pa.int64()) for n in (0, 1)], names=[*PLACE])
-        return self.frame_of([table], StructType([StructField(place, LongType()) for place in PLACE]))
+        return self.frame_of([table], _PLACES)
 
-    def frame_of(self, tables: Sequence[pa.Table], schema: StructType) -> DataFrame:
-        """Return tables as rows: of the driver, if it can hold them and Spark could take them over."""
-        fields = [(field.name, type_text(field.dataType)) for field in schema.fields]
-        if sum(table.num_rows for table in tables) <= FEW and all(holds(kind) for _, kind in fields):
-            frame = LocalFrame.of(self.spark, put_together(fields, tables), fields)
-            if frame is not None:
-                frame.share()
-                return frame
-        return self.spark.createDataFrame(with_chunks(_one(tables)), schema)
+    def frame_of(self, tables: Sequence[pa.Table], fields: Sequence[Column]) -> Frame:
+        """Return tables as a frame that several read."""
+        frame = Frame.of(self.spark, put_together(fields, tables), fields)
+        frame.share()
+        return frame
 
 
-def _fields(rows: DataFrame) -> list[StructField]:
-    return [StructField(field.name, field.dataType) for field in rows.schema.fields]
+def where(rows: Frame, condition: str) -> Frame:
+    """Return the rows that satisfy a user's condition. Raises Spark's ``AnalysisException`` if that cannot be."""
+    try:
+        return rows.kept(condition)
+    except Untranslated:
+        rows.nothing.where(condition)  # it says why
+        raise
 
 
-def _one(tables: Sequence[pa.Table]) -> pa.Table:
-    return pa.concat_tables(tables, promote_options="default")
-
-
-def beside(rows: DataFrame, few: DataFrame, test: str) -> DataFrame:
-    """Return pairs of rows with a few others that satisfy a condition; with the columns of both."""
-    return joined(rows, few if is_local(few) and is_local(rows) else F.broadcast(few), test, "inner")
-
-
-def at_places(rows: DataFrame, places: DataFrame, how: str = "left_semi") -> DataFrame:
+def at_places(rows: Frame, places: Frame, how: str = "left_semi") -> Frame:
     """Return the rows at some places, or with ``left_anti`` all others."""
-    if not (is_local(rows) and is_local(places)):
-        return rows.join(F.broadcast(places), [*PLACE], how)
     wanted = places.selectExpr(*(f"{place} AS __at_{place}" for place in PLACE))
-    return joined(rows, wanted, " AND ".join(f"{place} = __at_{place}" for place in PLACE), how)
+    return rows.joined(wanted, " AND ".join(f"{place} = __at_{place}" for place in PLACE), how)
 
 
-def with_spans(rows: DataFrame, places: DataFrame) -> DataFrame:
+def with_spans(rows: Frame, places: Frame) -> Frame:
     """Return the rows at some places, each with the span that is asked for there."""
     spans = [f"min({ASKED_FROM}) AS {ASKED_FROM}", f"max({ASKED_UPTO}) AS {ASKED_UPTO}"]
-    columns = [*map(quoted, rows.columns), ASKED_FROM, ASKED_UPTO]
-    grouped = places.grouped([*PLACE], spans) if is_local(rows) and is_local(places) else None
-    if grouped is None:
-        wanted = places.groupBy(*PLACE).agg(*map(F.expr, spans))
-        return rows.join(wanted, [*PLACE]).select(*columns)
-    wanted = grouped.toDF(*(f"__at_{place}" for place in PLACE), ASKED_FROM, ASKED_UPTO)
-    return joined(rows, wanted, " AND ".join(f"{place} = __at_{place}" for place in PLACE), "inner").selectExpr(
-        *columns
-    )
+    wanted = places.grouped([*PLACE], spans).toDF(*(f"__at_{place}" for place in PLACE), ASKED_FROM, ASKED_UPTO)
+    pairs = rows.joined(wanted, " AND ".join(f"{place} = __at_{place}" for place in PLACE), "inner")
+    return pairs.selectExpr(*map(quoted, rows.columns), ASKED_FROM, ASKED_UPTO)
 
 
-def in_order(rows: DataFrame, terms: Sequence[str], number: str, first: int) -> DataFrame:
+def in_order(rows: Frame, terms: Sequence[str], number: str, first: int) -> Frame:
     """Return the rows with their ``number`` in an order, from ``first`` on."""
-    ordered = rows.in_order(terms) if is_local(rows) else None
-    if ordered is None:
-        return rows.selectExpr("*", f"row_number() OVER (ORDER BY {', '.join(terms)}) - 1L + {first}L AS {number}")
+    ordered = rows.in_order(terms)
     return ordered.with_column(number, "bigint", pa.array(np.arange(first, first + ordered.count(), dtype=np.int64)))
 
 
-def first_in_order(rows: DataFrame, terms: Sequence[str], most: int = 1) -> DataFrame:
+def first_in_order(rows: Frame, terms: Sequence[str], most: int = 1) -> Frame:
     """Return the first rows in an order."""
-    ordered = rows.in_order(terms) if is_local(rows) else None
-    return rows.orderBy(*terms).limit(most) if ordered is None else ordered.limit(most)
+    return rows.in_order(terms).limit(most)
 
 
 class FireTimes:

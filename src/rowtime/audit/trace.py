@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
-from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from rowtime.audit.detailed import detailed
 from rowtime.audit.replay import Part, recorded, replay
-from rowtime.audit.taps import Taps, at_places, beside, first_in_order, in_order, with_spans
+from rowtime.audit.taps import Taps, at_places, first_in_order, in_order, where, with_spans
 from rowtime.audit.trace_edges import with_edges
 from rowtime.audit.traced import MOST, Trace, Traced, Values
 from rowtime.core.columns import (
@@ -47,9 +46,9 @@ from rowtime.core.columns import (
 from rowtime.core.errors import refuse
 from rowtime.core.stores import ObjectPlace, place_of
 from rowtime.core.time import to_micros
-from rowtime.frames.local import joined
+from rowtime.frames.frame import Frame
+from rowtime.frames.kinds import arrow_of
 from rowtime.operators.contract import Link, Operator, quoted, walk
-from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.lifetimes import BEGINS, is_lifetimes
 from rowtime.operators.sinks.sink import Sink
 from rowtime.plan.program import Program
@@ -58,8 +57,6 @@ from rowtime.runtime.plain_rows import plain_rows
 from rowtime.state.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
     from rowtime.api.pipeline import Pipeline
     from rowtime.operators.contract import Fired
 
@@ -147,7 +144,7 @@ class Sought:
         self.rows, self.ticks = after, ticks
         return False
 
-    def among(self, taps: Taps, after: int) -> DataFrame | None:
+    def among(self, taps: Taps, after: int) -> Frame | None:
         """Return the first match, with its number, in the ticks since the last search; ``after``: rows so far."""
         (first, self.rows), (since, self.ticks) = (self.rows, after), (self.ticks, len(taps.ticks))
         if first == after or (self._number is not None and not first <= self._number < after):
@@ -158,22 +155,35 @@ class Sought:
         rows = rows.selectExpr("*", f"{BEGINS} AS {ASKED_FROM}", f"{BEGINS} + 1 AS {ASKED_UPTO}")
         time = [f"{ROWTIME} AS {quoted(self._sink.rowtime)}"] if self._sink.rowtime else []
         try:
-            ordered = first_in_order(rows.selectExpr("*", *time).where(self._fits), [TRACE_NUMBER])
+            ordered = first_in_order(self._fitting(rows.selectExpr("*", *time)), [TRACE_NUMBER])
         except AnalysisException as wrong:
             message = words_of(wrong).split(" Did you mean", 1)[0]  # of hidden columns
             hint = f"The output has {', '.join(self._sink.columns)}."
             raise refuse("R409", f"no row can be found with this condition: {message}", hint) from None
-        table = collected(ordered.select(*map(quoted, rows.columns)))
-        return taps.frame_of([table], rows.schema) if table.num_rows else None
+        row = ordered.select(*map(quoted, rows.columns))
+        row.share()
+        return row if row.count() else None
 
-    @property
-    def _fits(self) -> Column | str:
+    def _fitting(self, rows: Frame) -> Frame:
+        """Return the rows that are wanted."""
         if self._number is not None:
-            return f"{TRACE_NUMBER} = {self._number}L"
+            return rows.kept(f"{TRACE_NUMBER} = {self._number}L")
         if isinstance(self._row, str):
-            return self._row
-        each = (F.col(quoted(name)).eqNullSafe(F.lit(value)) for name, value in (self._row or {}).items())
-        return reduce(lambda one, other: one & other, each, F.lit(True))  # noqa: FBT003 - a literal of Spark
+            return where(rows, self._row)
+        kinds = {name.lower(): kind for name, kind in rows.fields}
+        wanted = dict(self._row or {})
+        if unknown := next((name for name in wanted if name.lower() not in kinds), None):
+            raise refuse("R409", f"the output has no column {unknown}", f"It has {', '.join(self._sink.columns)}.")
+        fields = [(f"__wanted{n}", kinds[name.lower()]) for n, name in enumerate(wanted)]
+        try:
+            arrays = [
+                pa.array([value], arrow_of(kind)) for value, (_, kind) in zip(wanted.values(), fields, strict=True)
+            ]
+        except (pa.ArrowInvalid, pa.ArrowTypeError):  # no row has a value of another type
+            return rows.limit(0)
+        one = Frame.of(rows.sparkSession, pa.table(arrays, [name for name, _ in fields]), fields)
+        same = (f"{quoted(name)} <=> __wanted{n}" for n, name in enumerate(wanted))
+        return rows.joined(one, " AND ".join(same), "left_semi") if wanted else rows
 
 
 class Tracing:
@@ -181,14 +191,14 @@ class Tracing:
 
     def __init__(self, program: Program, sink: Sink, taps: Taps) -> None:
         self._program, self._sink, self._taps = program, sink, taps
-        self.rows_at: Callable[[Sequence[tuple[int, int]]], DataFrame] = taps.places
+        self.rows_at: Callable[[Sequence[tuple[int, int]]], Frame] = taps.places
         self.reached: dict[str, pa.Table] = {}
         """The traced rows of each operator, with the spans asked for."""
 
-    def trace(self, chosen: DataFrame) -> Trace:
+    def trace(self, chosen: Frame) -> Trace:
         """Return the rows that may have contributed to the chosen one, operator by operator."""
-        row = plain_rows(collected(chosen))[0]
-        places: dict[str, list[DataFrame]] = defaultdict(list)
+        row = plain_rows(chosen.toArrow())[0]
+        places: dict[str, list[Frame]] = defaultdict(list)
         places[self._sink.input.name].append(chosen.select(TRACE_TICK, TRACE_ROW, ASKED_FROM, ASKED_UPTO))
         items = [*self.items(self._sink, [row]), *self.bound(self._sink, row[TRACE_TICK])]
         cut: list[str] = []
@@ -208,7 +218,7 @@ class Tracing:
         kinds = {node.name: node.kind for node in self._program.operators}
         return Trace(self._sink.name, row[TRACE_NUMBER], tuple(items), kinds, tuple(cut))
 
-    def _match(self, node: Operator, n: int, rows: pa.Table) -> DataFrame | None:
+    def _match(self, node: Operator, n: int, rows: pa.Table) -> Frame | None:
         """Return the places (`TICK`, `ROW`) of the n-th input's rows that may have made ``rows``, with their spans."""
         link, pairs = link_of(node, n), self.pairs(node, n, rows)
         if pairs is None:
@@ -221,11 +231,11 @@ class Tracing:
         return pairs.selectExpr(TRACE_TICK, TRACE_ROW, f"{low} AS {ASKED_FROM}", f"{high} AS {ASKED_UPTO}")
 
     def pairs(
-        self, node: Operator, n: int, rows: pa.Table | DataFrame, *above_too: str, only: DataFrame | None = None
-    ) -> DataFrame | None:
+        self, node: Operator, n: int, rows: pa.Table | Frame, *above_too: str, only: Frame | None = None
+    ) -> Frame | None:
         """Return the n-th input's rows that may have made ``rows``, each with the spans of one row above.
 
-        ``rows`` have the spans asked for; if on the driver, they are few; so are ``only`` these places below.
+        ``rows`` have the spans asked for; if a table, they are few; so are ``only`` these places below.
         ``above_too``: further columns of the row above, as Spark SQL with a name.
         """
         below, link = self._taps.rows(node.inputs[n].name), link_of(node, n)
@@ -251,10 +261,10 @@ class Tracing:
         on = [f"{TRACE_TICK} <= {ABOVE_TICK}", f"({link.meets})", *(f"__above{k} <=> __below{k}" for k in like)]
         on += [f"({TRACE_TICK} < __cut_tick OR {TRACE_TICK} = __cut_tick AND {POSITION} <= __cut)"] if fired else []
         test = " AND ".join(on)
-        pairs = beside(below, above, test) if isinstance(rows, pa.Table) else joined(below, above, test, "inner")
+        pairs = below.joined(above, test, "inner")
         return self._taken(link.fired, pairs) if link.fired else pairs
 
-    def _fired(self, by: Fired, rows: pa.Table | DataFrame) -> list[str]:
+    def _fired(self, by: Fired, rows: pa.Table | Frame) -> list[str]:
         """Return up to which item each fire has rows, as columns: the tick and the position."""
         table = rows if isinstance(rows, pa.Table) else rows.select(FIRE).distinct().toArrow()
         fires = pc.unique(table[FIRE]).to_pylist()
@@ -265,7 +275,7 @@ class Tracing:
         )
         return [f"{text} AS {name}" for text, name in zip(texts, ("__cut_tick", "__cut"), strict=True)]
 
-    def _taken(self, by: Fired, pairs: DataFrame) -> DataFrame:
+    def _taken(self, by: Fired, pairs: Frame) -> Frame:
         """Return the rows of panes without those that these have refused."""
         rows = pairs.selectExpr(TRACE_TICK, POSITION, TRACE_ROW, f"{by.micros} AS t")
         seen = rows.distinct().limit(2 * MOST).toArrow()
@@ -277,7 +287,7 @@ class Tracing:
         gone = list(zip(rows[TRACE_TICK].to_pylist(), rows[TRACE_ROW].to_pylist(), strict=True))
         return at_places(pairs, self._taps.places(gone), "left_anti")
 
-    def rows_of(self, node: Operator, spans: Sequence[DataFrame]) -> pa.Table | None:
+    def rows_of(self, node: Operator, spans: Sequence[Frame]) -> pa.Table | None:
         """Return the rows at these places, and the spans asked for."""
         rows = self._taps.rows(node.name)
         if rows is None or not spans:
@@ -317,7 +327,7 @@ def link_of(node: Operator, n: int) -> Link:
     return link
 
 
-def _comparable(rows: DataFrame, name: str) -> bool:
+def _comparable(rows: Frame, name: str) -> bool:
     """Return False for columns that Spark cannot compare."""
-    kind = rows.schema[name].dataType.simpleString()
+    kind = next(kind for column, kind in rows.fields if column == name).lower()
     return "map<" not in kind and "variant" not in kind

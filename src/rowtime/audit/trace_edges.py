@@ -18,7 +18,7 @@ from rowtime.operators.contract import Operator
 from rowtime.plan.program import Program
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from rowtime.frames.frame import Frame
 
 MOST_EDGES: Final = 5_000  # between two operators
 
@@ -29,11 +29,9 @@ class Pairing(Protocol):
     """Knows which rows of a run belong together: `audit.trace.Tracing`."""
 
     reached: dict[str, pa.Table]
-    rows_at: Callable[[Sequence[Place]], DataFrame]
+    rows_at: Callable[[Sequence[Place]], Frame]
 
-    def pairs(
-        self, node: Operator, n: int, rows: pa.Table, *above_too: str, only: DataFrame | None = None
-    ) -> DataFrame | None:
+    def pairs(self, node: Operator, n: int, rows: pa.Table, *above_too: str, only: Frame | None = None) -> Frame | None:
         """Return the n-th input's rows, ``only`` of these places, that may have made ``rows``."""
         ...
 

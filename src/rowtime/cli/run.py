@@ -69,7 +69,7 @@ Small = Annotated[
     SmallTicks | None,
     typer.Option(
         "--small-ticks",
-        help="Where ticks of up to a million rows are computed: Spark's tasks, or the driver, which answers sooner in "
+        help="Where ticks are computed: Spark's tasks, or the driver, which answers sooner in "
         "local mode. Default: ROWTIME_SMALL_TICKS, else spark.",
     ),
 ]

@@ -257,12 +257,6 @@ SKETCHES = (
     "TUPLE_UNION_AGG_INTEGER", "TUPLE_INTERSECTION_AGG_DOUBLE", "TUPLE_INTERSECTION_AGG_INTEGER",
 )  # fmt: skip
 """Approximate aggregates: what they drop depends on the order in which Spark meets the rows."""
-_SKETCHED = re.compile(rf"\b(?:{'|'.join(SKETCHES)})\s*\(", re.IGNORECASE)
-
-
-def sketches(aggregates: Iterable[str]) -> bool:
-    """Return True if Spark SQL of aggregates has one that is approximate."""
-    return any(map(_SKETCHED.search, aggregates))
 
 
 def orders_rows(node: exp.Expr) -> bool:

@@ -1,1 +1,1 @@
-"""Rows on the driver: frames for the part of Spark SQL that DuckDB computes in the same way."""
+"""The rows that operators step over: Spark SQL computed by DuckDB, and values that only Catalyst computes."""

@@ -10,9 +10,9 @@ from sqlglot import exp, parse_one
 
 from rowtime.expr.aggregates import TEXT_ORDER
 from rowtime.expr.conditions import only_where
-from rowtime.frames.kinds import DECIMAL, MOST_DIGITS, PLAIN, decimal, fields_of, sql_type
-from rowtime.frames.values import READS, USUAL, Rule, Scope, Value, cast, constant, only, plain
-from rowtime.frames.words import Untranslated
+from rowtime.frames.kinds import DECIMAL, MOST_DIGITS, PLAIN, decimal, element_of, fields_of, sql_type
+from rowtime.frames.values import IN_ORDER, READS, USUAL, Rule, Scope, Value, cast, constant, only, plain
+from rowtime.frames.words import Untranslated, in_text
 
 _FLOATS: Final = re.compile(r"\b(?:float|double)\b", re.IGNORECASE)
 
@@ -74,7 +74,23 @@ def sort_key(node: exp.Expr, scope: Scope) -> str:
         only(node, READS[exp.Ordered])
         of, down = node.this, bool(node.args.get("desc"))
         first = node.args.get("nulls_first", not down)
-    return f"{plain(scope.value(of)).sql} {'DESC' if down else 'ASC'} NULLS {'FIRST' if first else 'LAST'}"
+    value = scope.value(of)
+    return f"{_in_order(value.sql, value.type)} {'DESC' if down else 'ASC'} NULLS {'FIRST' if first else 'LAST'}"
+
+
+def _in_order(sql: str, kind: str, depth: int = 0) -> str:
+    """Return a value that DuckDB orders like Spark, in which a NULL in an array or struct is the least value."""
+
+    def part(value: str, of: str) -> str:
+        return f"struct_pack(n := {value} IS NOT NULL, v := {_in_order(value, of, depth + 1)})"
+
+    if fields := fields_of(kind):
+        parts = ((f"struct_extract({sql}, {in_text(name)})", of) for name, of in fields.items())
+        inside = ", ".join(f"f{n} := {part(*of)}" for n, of in enumerate(parts))
+        return f"CASE WHEN {sql} IS NOT NULL THEN struct_pack({inside}) END"
+    if kind.upper().startswith("ARRAY<"):
+        return f"list_transform({sql}, lambda y{depth}: {part(f'y{depth}', element_of(kind))})"
+    return sql if kind.startswith(IN_ORDER) else plain(Value(sql, kind)).sql
 
 
 def _counted(node: exp.Expr, scope: Scope) -> Value:
@@ -84,7 +100,7 @@ def _counted(node: exp.Expr, scope: Scope) -> Value:
         return _counted_distinct([plain(scope.value(part)) for part in node.this.expressions])
     if node.expressions:
         raise Untranslated(node.sql())
-    return Value(f"count({scope.value(node.this).sql})", "bigint")
+    return Value(f"count({scope.carried(node.this).sql})", "bigint")
 
 
 def _counted_distinct(values: Sequence[Value]) -> Value:
@@ -140,7 +156,7 @@ def _extreme_by(name: str) -> Rule:
 
 def _of_extreme(name: str, node: exp.Expr, scope: Scope, over: str = "") -> Value:
     """Return the value of the row with the least or greatest key; ``over``: among the rows of a window."""
-    of = scope.value(node.this)
+    of = scope.carried(node.this)
     text_order = parse_one(TEXT_ORDER.format(node.this.sql("spark")), read="spark")
     if of.type in ("float", "double") and node.expression == text_order:
         if over:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Final
@@ -22,13 +23,17 @@ class Part:
     """An expression, as Spark SQL, over some columns.
 
     ``tries``: it is attempted, and its value is in a struct. ``groups``: it is an aggregate, with a value for each
-    group of rows, which `ASKED_GROUP` numbers from 0 on, without gaps and ascending.
+    group of rows, which `ASKED_GROUP` numbers from 0 on, without gaps and ascending. ``key``: the keys of its only
+    column are wanted, by which texts with a collation compare. ``calls``: it calls a function of the user, which may be
+    called for these rows only.
     """
 
     sql: str
     columns: tuple[Column, ...]
     tries: bool = False
     groups: bool = False
+    key: bool = False
+    calls: bool = False
 
     @property
     def tries_groups(self) -> bool:
@@ -89,12 +94,14 @@ class Answers:
     """What Spark has said, for a process without a session.
 
     ``functions``: the names of Spark's functions; ``kinds``: the types of expressions, empty for those it refuses;
-    ``values``: by call and expression; ``None`` if one cannot be computed.
+    ``values``: by call and expression; ``None`` if one cannot be computed. ``rounds``: in which an expression is
+    needed, counted from 0 on.
     """
 
     functions: frozenset[str] = frozenset()
     kinds: Mapping[Part, str] = field(default_factory=dict)
     values: Mapping[Call, Mapping[Part, pa.Array | None]] = field(default_factory=dict)
+    rounds: dict[Part, set[int]] = field(default_factory=dict)
     _call: Call = ("", 0)
     _depths: dict[str, int] = field(default_factory=dict)
 
@@ -102,6 +109,17 @@ class Answers:
         """Begin the step of an operator, after those of its ``inputs``."""
         self._call = operator, 0
         self._depths[operator] = max((self._depths.get(name, 0) for name in inputs), default=0)
+
+    @contextmanager
+    def not_counting(self) -> Iterator[None]:
+        """Ask for types of expressions over no rows, which is not one more time that the operator asks."""
+        call, depths = self._call, dict(self._depths)
+        try:
+            yield
+        finally:
+            self._call = call
+            self._depths.clear()
+            self._depths.update(depths)
 
     def depth(self, operator: str) -> int:
         """Return how many values, one after the other, an operator has needed up to now, with those below it."""
@@ -121,6 +139,8 @@ class Answers:
         known = self.values.get(call, {}) if needed else {}
         if not needed <= known.keys():
             raise Wanted(parts, wanted, call)
+        for part in parts:
+            self.rounds.setdefault(part, set()).add(self._depths.get(call[0], 0))
         self._call = call[0], call[1] + 1
         self._depths[call[0]] = self._depths.get(call[0], 0) + 1
         return [

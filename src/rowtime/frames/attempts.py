@@ -25,7 +25,7 @@ from rowtime.frames.words import Untranslated
 from rowtime.sql.generate import quoted
 
 if TYPE_CHECKING:
-    from rowtime.frames.local import LocalFrame
+    from rowtime.frames.frame import Frame
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ class _Computed:
         return pa.concat_arrays([given, others]).take(pa.array(places))
 
 
-def tried(rows: LocalFrame, texts: Mapping[str, str]) -> LocalFrame:
+def tried(rows: Frame, texts: Mapping[str, str]) -> Frame:
     """Return the rows with a column for each expression: a struct of its value ``c0``; NULL if it cannot be computed.
 
     Raises ``Untranslated`` for an expression that is no function of the row, or calls a function of the user.
     """
     rows.share()
     computed = _computed(rows, {name: text for name, text in texts.items() if _has_translation(rows, text)})
-    parts: dict[Part, LocalFrame] = {}
+    parts: dict[Part, Frame] = {}
     part_by_name: dict[str, Part] = {}
     for name, text in texts.items():
         ours = computed.get(name)
@@ -70,7 +70,7 @@ def tried(rows: LocalFrame, texts: Mapping[str, str]) -> LocalFrame:
     return rows
 
 
-def _has_translation(rows: LocalFrame, text: str) -> bool:
+def _has_translation(rows: Frame, text: str) -> bool:
     try:
         tree = parsed(text)
         return tree.find(*OTHER_ROWS) is None and rows.scope.value(tree.unalias()).type != "void"
@@ -78,7 +78,7 @@ def _has_translation(rows: LocalFrame, text: str) -> bool:
         return False
 
 
-def _computed(rows: LocalFrame, texts: Mapping[str, str]) -> dict[str, _Computed]:
+def _computed(rows: Frame, texts: Mapping[str, str]) -> dict[str, _Computed]:
     """Return the values that DuckDB computes; without the expressions of which it does not know where they fail."""
     none = pa.repeat(pa.scalar(value=False), rows.count())
     try:
@@ -97,7 +97,7 @@ def _computed(rows: LocalFrame, texts: Mapping[str, str]) -> dict[str, _Computed
     return known
 
 
-def _values(rows: LocalFrame, texts: Mapping[str, str], failed: pa.Array) -> dict[str, _Computed]:
+def _values(rows: Frame, texts: Mapping[str, str], failed: pa.Array) -> dict[str, _Computed]:
     """Return the values of expressions for the rows that have not failed; raises ``Uncomputed``."""
     if not texts:
         return {}
@@ -107,7 +107,7 @@ def _values(rows: LocalFrame, texts: Mapping[str, str], failed: pa.Array) -> dic
     }
 
 
-def _failed(rows: LocalFrame, text: str) -> pa.Array:
+def _failed(rows: Frame, text: str) -> pa.Array:
     """Return for which rows DuckDB fails; raises ``Uncomputed``."""
     query, value = rows.query, rows.scope.value(parsed(text).unalias())
     test = called(f"TRY(struct_pack({TRIED_VALUE} := {value.sql})) IS NULL", 0)

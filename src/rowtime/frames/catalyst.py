@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
@@ -24,14 +24,16 @@ from sqlglot.errors import SqlglotError
 
 from rowtime.core.columns import ASKED_GROUP, ASKED_ONCE
 from rowtime.core.errors import causes
+from rowtime.core.worker_errors import raised_by_function
 from rowtime.expr.many_rows import GENERATORS
 from rowtime.frames.answers import ANSWERS, Part, Wanted
 from rowtime.frames.attempted import TRIED_VALUE, attempted
 from rowtime.frames.builtin import spark_functions
+from rowtime.frames.collation_keys import key_column, kind_of_keys
 from rowtime.frames.failures import of_a_value
-from rowtime.frames.kinds import PLAIN, arrow_of, holds, spark_type, type_text
+from rowtime.frames.kinds import COLLATE, PLAIN, arrow_of, holds, spark_type, type_text
 from rowtime.frames.queries import Uncomputed
-from rowtime.frames.tables import Column, delivered, with_chunks
+from rowtime.frames.tables import Column, delivered, handed_out, with_chunks
 from rowtime.frames.words import Untranslated
 from rowtime.sql.generate import quoted
 
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-    from rowtime.frames.local import LocalFrame
+    from rowtime.frames.frame import Frame
 
 MOST_KEPT: Final = 50_000  # different values of an expression, and
 _EXPRESSIONS: Final = 200  # expressions of a session
@@ -88,7 +90,7 @@ _SESSIONS: Final[WeakKeyDictionary[Any, _Session]] = WeakKeyDictionary()
 def part_of(session: SparkSession | None, item: str, fields: Sequence[Column]) -> tuple[str, Part]:
     """Return the name of an item ``expression AS name``, and its expression over columns.
 
-    Raises ``Untranslated`` for an expression that is no function of the row, or calls one that is not Spark's.
+    Raises ``Untranslated`` for an expression that is no function of the row.
     """
     return _part(session, item, fields, OTHER_ROWS)
 
@@ -96,7 +98,7 @@ def part_of(session: SparkSession | None, item: str, fields: Sequence[Column]) -
 def group_part_of(session: SparkSession | None, item: str, fields: Sequence[Column]) -> tuple[str, Part]:
     """Return the name of an item ``expression AS name``, and its expression over the columns of a group's rows.
 
-    Raises ``Untranslated`` for an expression that is no function of such rows, or calls one that is not Spark's.
+    Raises ``Untranslated`` for an expression that is no function of such rows.
     """
     name, part = _part(session, item, fields, (exp.Window, exp.Query))
     words = {word.strip("`").lower() for word in _WORDS.findall(item)}  # an argument may be missing in the tree
@@ -109,30 +111,51 @@ def group_part_of(session: SparkSession | None, item: str, fields: Sequence[Colu
 def _part(
     session: SparkSession | None, item: str, fields: Sequence[Column], refused: tuple[type[exp.Expr], ...]
 ) -> tuple[str, Part]:
-    try:
-        tree = sqlglot.parse_one(item, read="spark")
-    except SqlglotError as wrong:
-        raise Untranslated(item) from wrong
-    text = item.removesuffix(f" AS {quoted(tree.alias)}").removesuffix(f" AS {tree.alias}")
+    tree = _tree(item)
+    alias, text = named_item(item)
     others = {part.name.lower() for part in tree.find_all(exp.Anonymous)}
     names = others | {part.key for part in tree.find_all(exp.Func)}
     lower = [name.lower() for name, _ in fields]
     used = {column.parts[0].name.lower() for column in tree.find_all(exp.Column)}.intersection(lower)
-    if text == item or tree.find(*refused) or names & (_CHANGING | _SEVERAL) or len(set(lower)) < len(lower):
+    if (
+        not alias
+        or session is None
+        or tree.find(*refused)
+        or names & (_CHANGING | _SEVERAL)
+        or len(set(lower)) < len(lower)
+    ):
         raise Untranslated(item)
-    if session is None or (others and not functions_of(session).issuperset(others)):
-        raise Untranslated(item)
+    calls = bool(others) and not functions_of(session).issuperset(others)
     columns = tuple(of for of, name in zip(fields, lower, strict=True) if name in used)
-    return tree.alias, Part(text, columns or _ONCE)
+    return alias, Part(text, columns or _ONCE, calls=calls)
 
 
-def functions_of(session: SparkSession) -> frozenset[str]:
-    """Return the names of Spark's own functions, in lower case."""
+def named_item(item: str) -> tuple[str, str]:
+    """Return the name of an item ``expression AS name``, empty if it has none, and its expression."""
+    alias = _tree(item).alias
+    text = item.removesuffix(f" AS {quoted(alias)}").removesuffix(f" AS {alias}")
+    return alias if text != item else "", text
+
+
+@lru_cache(maxsize=2048)
+def _tree(item: str) -> exp.Expr:
+    try:
+        return sqlglot.parse_one(item, read="spark")
+    except SqlglotError as wrong:
+        raise Untranslated(item) from wrong
+
+
+def functions_of(session: SparkSession | None) -> frozenset[str]:
+    """Return the names of Spark's own functions, in lower case; raises ``Untranslated`` without a session."""
     answers = ANSWERS.get()
-    return spark_functions(session) if answers is None else answers.functions
+    if answers is not None:
+        return answers.functions
+    if session is None:
+        raise Untranslated("there is nobody to ask")
+    return spark_functions(session)
 
 
-def with_values(rows: LocalFrame, session: SparkSession, items: Sequence[str]) -> tuple[LocalFrame, list[str]]:
+def with_values(rows: Frame, session: SparkSession, items: Sequence[str]) -> tuple[Frame, list[str]]:
     """Return rows with columns that Spark has computed, and the select list over them.
 
     Raises ``Untranslated`` if an item without a translation is no function of the row, and ``Uncomputed`` if it fails.
@@ -148,17 +171,15 @@ def with_values(rows: LocalFrame, session: SparkSession, items: Sequence[str]) -
             name, part = part_of(session, item, rows.fields)
             parts += [] if part in parts else [part]
             texts.append(f"{quoted(f'__spark{parts.index(part)}')} AS {quoted(name)}")
-    if not parts:
-        raise Untranslated(str(items))
     for n, (kind, values) in enumerate(answered(session, dict.fromkeys(parts, rows))):
         rows = rows.with_column(f"__spark{n}", kind, values)
     return rows, texts
 
 
-def answered(session: SparkSession, parts: Mapping[Part, LocalFrame]) -> list[tuple[str, pa.Array]]:
+def answered(session: SparkSession, parts: Mapping[Part, Frame]) -> list[tuple[str, pa.Array]]:
     """Return the types and values of expressions over rows; raises ``Untranslated`` and ``Uncomputed``."""
     answers = ANSWERS.get()
-    given: dict[Part, tuple[LocalFrame, tuple[int, ...]]] = {}
+    given: dict[Part, tuple[Frame, tuple[int, ...]]] = {}
     for part, rows in parts.items():
         same, numbers = (part, ()) if answers is None else of_any_tick(part, len(given))
         given[same] = rows, numbers
@@ -186,7 +207,7 @@ def of_any_tick(part: Part, nth: int) -> tuple[Part, tuple[int, ...]]:
     return replace(part, sql=text, columns=(*part.columns, *columns)), tuple(map(int, named))
 
 
-def _table(rows: LocalFrame, part: Part, numbers: Sequence[int]) -> pa.Table:
+def _table(rows: Frame, part: Part, numbers: Sequence[int]) -> pa.Table:
     """Return the columns of a part; the last ones are ``numbers``."""
     numbers = (0, *numbers) if part.columns[:1] == _ONCE else numbers
     own = part.columns[: len(part.columns) - len(numbers)]
@@ -216,6 +237,8 @@ def _known_of(session: SparkSession, part: Part) -> _Known:
     expressions = _SESSIONS.setdefault(session, _Session()).known
     if part in expressions:
         return expressions[part]
+    if part.key:
+        return expressions.setdefault(part, _Known(kind_of_keys(part.columns[0][1])))
     from pyspark.errors import PySparkException  # noqa: PLC0415 - Spark
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark
 
@@ -241,7 +264,10 @@ def values_of(session: SparkSession, parts: Sequence[Part], tables: Sequence[pa.
 
 
 def _is_by_value(part: Part) -> bool:
-    return not part.groups and len(part.columns) == 1 and part.columns[0][1] in _BY_VALUE
+    if part.groups or len(part.columns) != 1:
+        return False
+    kind = part.columns[0][1]
+    return kind in _BY_VALUE or kind.lower().startswith(f"string{COLLATE}")
 
 
 def _wanted(known: _Known, part: Part, table: pa.Table) -> pa.Table:
@@ -315,9 +341,10 @@ def _by_one_job(session: SparkSession, parts: Sequence[Part], wanted: Sequence[p
     if not frames:
         return [pa.array([], part.array_type(kind)) for part, kind in zip(parts, kinds, strict=True)]
     try:
-        rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames).toArrow()
+        rows = handed_out(reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames))
     except (PySparkException, Py4JJavaError) as failed:
-        if isinstance(failed, Py4JJavaError) and not of_a_value(failed):
+        foreign = isinstance(failed, Py4JJavaError) and not of_a_value(failed)
+        if foreign or raised_by_function(str(failed)) is not None:
             raise
         raise Uncomputed(str(failed)) from failed
     rows = rows.sort_by([("__part", "ascending"), (ASKED_GROUP, "ascending")])
@@ -343,6 +370,8 @@ def _column(session: SparkSession, part: Part) -> SparkColumn:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark
     from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - Spark
 
+    if part.key:
+        return key_column(session, part)
     if not part.tries:
         return F.expr(part.sql)
     field = StructField(TRIED_VALUE, spark_type(kind_of(session, part)))  # PySpark refuses a NULL if it has no NULL

@@ -9,7 +9,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from rowtime.frames.answers import ANSWERS
-from rowtime.frames.local import LocalFrame
+from rowtime.frames.frame import Frame
 from rowtime.frames.queries import Uncomputed
 from rowtime.frames.words import Untranslated
 from rowtime.sql.generate import to_spark
@@ -18,7 +18,7 @@ _NO_SESSION: Any = None
 
 
 def value_of(query: str, session: Any = _NO_SESSION) -> int | None:
-    """Return the value of ``SELECT expression FROM (SELECT …)``; ``None`` if Spark has to compute it.
+    """Return the value of ``SELECT expression FROM (SELECT …)``; ``None`` if it has no translation.
 
     ``session``: that of the tick. A process without one asks Spark (`frames.answers`); a real one folds constants.
     """
@@ -35,10 +35,10 @@ def row_of(query: str, session: Any = _NO_SESSION) -> pa.Table | None:
         return None
 
 
-def _rows(query: exp.Expr, session: Any) -> LocalFrame:
+def _rows(query: exp.Expr, session: Any) -> Frame:
     """Return the row of a query, whose innermost FROM is missing."""
     source = query.args.get("from_") or query.args.get("from")
-    inner = LocalFrame(session, [("__present", "int")], pa.table({"c0": pa.array([1], pa.int32())}))
+    inner = Frame(session, [("__present", "int")], pa.table({"c0": pa.array([1], pa.int32())}))
     if source is not None:
         inner = _rows(source.this.this, session)
     named = (

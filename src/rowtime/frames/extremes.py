@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 from rowtime.frames.queries import FEW_ROWS
 
 if TYPE_CHECKING:
-    from rowtime.frames.local import LocalFrame
+    from rowtime.frames.frame import Frame
 
 
 def grouped_by_places(
-    rows: LocalFrame, keys: Sequence[str], aggregates: Sequence[str], placed: Mapping[str, str], fields: Sequence[str]
-) -> LocalFrame | None:
-    """Groups by ``keys``, as `LocalFrame.grouped` makes them; ``None`` for few rows, and if `grouped` has to make them.
+    rows: Frame, keys: Sequence[str], aggregates: Sequence[str], placed: Mapping[str, str], fields: Sequence[str]
+) -> Frame | None:
+    """Groups by ``keys``, as `Frame.grouped` makes them; ``None`` for few rows, and if `grouped` has to make them.
 
     ``placed``: names of struct columns; the struct with the greatest (``max``) or least (``min``) place is the
     aggregate of that name in ``aggregates``. ``fields``: those of a place, a TIMESTAMP, a text and a BIGINT; places are

@@ -19,7 +19,7 @@ from rowtime.frames.words import Untranslated, in_text
 from rowtime.sql.generate import quoted
 
 if TYPE_CHECKING:
-    from rowtime.frames.local import LocalFrame
+    from rowtime.frames.frame import Frame
 
 _CALL: Final = re.compile(
     r"\s*(?P<name>explode|explode_outer|inline|inline_outer|stack)\s*\((?P<inside>.*)\)\s+AS\s+(?P<alias>`(?:[^`]|``)+`|\w+)\s*",
@@ -102,7 +102,7 @@ def _stacked(count: str, *values: str) -> str:
     return f"slice(concat({array}, array_repeat(NULL, {count})), 1, {count})"
 
 
-def with_rows(rows: LocalFrame, texts: Sequence[str]) -> LocalFrame:
+def with_rows(rows: Frame, texts: Sequence[str]) -> Frame:
     """Return a select list with generators; raises ``Untranslated`` and ``Uncomputed``."""
     places: dict[int, Generator] = {}
     given: list[str] = []

@@ -1,4 +1,4 @@
-"""Intervals of days and time, as numbers."""
+"""Intervals of days and time, as numbers, and times rounded down to one."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import Final
 
 from sqlglot import exp
 
-from rowtime.frames.values import NUMBER, READS, only
+from rowtime.frames.values import NUMBER, READS, Scope, Value, only
 from rowtime.frames.words import Untranslated
 
 UNITS: Final = {
     "MICROSECOND": 1, "MILLISECOND": 1000, "SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3600 * 10**6,
     "DAY": 86400 * 10**6, "WEEK": 7 * 86400 * 10**6,
 }  # fmt: skip
+_MONDAY: Final = 4 * 86400 * 10**6  # µs from 1970-01-01, a Thursday, to the Monday after it
+_CALENDAR: Final = ("MONTH", "QUARTER", "YEAR")
 _PARTS: Final = re.compile(r"(-?[0-9]+)[.]([0-9]{1,6})")
 
 
@@ -29,3 +31,18 @@ def micros(node: exp.Interval) -> int:
     if size is None or not NUMBER.fullmatch(text):
         raise Untranslated(node.sql())
     return size * int(text)
+
+
+def truncated(node: exp.Expr, scope: Scope) -> Value:
+    """Translate DATE_TRUNC of a time."""
+    of, unit = scope.value(node.this), node.args["unit"].name.upper()
+    if of.type != "timestamp":
+        raise Untranslated(of.type)
+    if unit in _CALENDAR:
+        return Value(f"CAST(date_trunc('{unit.lower()}', {of.sql}) AS TIMESTAMP)", of.type)
+    size = UNITS.get(unit)
+    if size is None:
+        raise Untranslated(unit)
+    shift = _MONDAY if unit == "WEEK" else 0
+    us = f"epoch_us({of.sql})"
+    return Value(f"make_timestamp({us} - ((({us} - {shift}) % {size}) + {size}) % {size})", of.type)

@@ -1,9 +1,11 @@
-"""Runs queries of DuckDB over Arrow tables on the driver; each thread has its own connections."""
+"""Runs queries of DuckDB over Arrow tables; each thread has its own connections."""
 
 from __future__ import annotations
 
 import atexit
 import mmap
+import os
+import tempfile
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -26,8 +28,7 @@ SETTINGS: Final[dict[str, Any]] = {
     "autoinstall_known_extensions": False,  # nothing is downloaded
     "autoload_known_extensions": False,
     "preserve_insertion_order": True,
-    "memory_limit": "2GB",  # Spark handles larger queries
-    "temp_directory": "",  # nothing is written beside the user's files
+    "memory_limit": "2GB",  # of one process; larger intermediate results go to `spilled`
 }
 MANY_ROWS: Final = 500_000
 """Rows from which a query or a file takes so much memory that `give_back` is worth its time."""
@@ -50,11 +51,7 @@ COMPUTING: Final[set[int]] = set()
 
 
 class Uncomputed(Exception):
-    """DuckDB could not compute rows; Spark reports the reason, or can compute them."""
-
-
-class TooMany(Uncomputed):
-    """There are more rows on the driver than Spark should take over."""
+    """Rows could not be computed: by DuckDB, or by Catalyst, which reports the reason."""
 
 
 @dataclass(frozen=True)
@@ -178,9 +175,21 @@ def resident() -> int:
 
 def all_of(table: pa.Table) -> Query:
     """Return a query of all rows of a table that has a query's column names."""
-    name = f"t{next(_NUMBERS)}"
+    name, table = f"t{next(_NUMBERS)}", _in_one_piece(table)
     projection = Projection.of(table)
     return Query(f"SELECT * FROM {name}", {name: table}, name, projection)  # noqa: S608 - a name of ours
+
+
+def _in_one_piece(table: pa.Table) -> pa.Table:
+    """Return the table so that DuckDB reads it: it takes no part of an array of structs that have structs in them."""
+    if not any(map(_has_structs_in_structs, table.schema.types)):
+        return table
+    arrays = [pa.concat_arrays(column.chunks) if column.num_chunks else column for column in table.columns]
+    return pa.Table.from_arrays(arrays, names=table.column_names)
+
+
+def _has_structs_in_structs(kind: pa.DataType) -> bool:
+    return pa.types.is_struct(kind) and any(pa.types.is_struct(field.type) for field in kind)
 
 
 def called(sql: str, number: int) -> str:
@@ -246,12 +255,18 @@ def _connection(*, few: bool) -> duckdb.DuckDBPyConnection:
     return connection
 
 
+def spilled() -> str:
+    """Return the folder for what does not fit in memory: Spark's, in a task. It is made when it is needed."""
+    folder = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or tempfile.gettempdir()
+    return str(Path(folder) / f"rowtime-{os.getpid()}")
+
+
 def _database(*, few: bool) -> duckdb.DuckDBPyConnection:
     import duckdb  # noqa: PLC0415 - as above
 
     with _OPENING:
         if few not in _DATABASES:
-            settings = {**SETTINGS, "threads": 1} if few else SETTINGS
+            settings = {**SETTINGS, "temp_directory": spilled(), **({"threads": 1} if few else {})}
             _DATABASES[few] = restrict(duckdb.connect(config=settings))
         return _DATABASES[few]
 

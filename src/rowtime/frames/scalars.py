@@ -10,8 +10,19 @@ from typing import Final
 from sqlglot import exp
 
 from rowtime.frames.computed_parts import after, all_hold, together_computed
-from rowtime.frames.intervals import UNITS, micros
-from rowtime.frames.kinds import DECIMAL, TIMES, WHOLE, decimal, fields_of, sql_type, struct_text, type_of
+from rowtime.frames.intervals import micros, truncated
+from rowtime.frames.kinds import (
+    COLLATE,
+    DECIMAL,
+    TIMES,
+    WHOLE,
+    decimal,
+    fields_of,
+    is_collated,
+    sql_type,
+    struct_text,
+    type_of,
+)
 from rowtime.frames.prepared import PASSED
 from rowtime.frames.values import (
     NUMBER,
@@ -31,8 +42,6 @@ from rowtime.frames.values import (
 from rowtime.frames.words import Untranslated, in_text, quoted
 from rowtime.sql.generate import BEYOND_BIGINT
 
-_MONDAY: Final = 4 * 86400 * 10**6  # µs from 1970-01-01, a Thursday, to the Monday after it
-_CALENDAR: Final = ("MONTH", "QUARTER", "YEAR")
 _NARROW: Final = 18  # digits of a decimal in 64 bits
 _POINT: Final = re.compile(r"-?\d+\.\d+")
 _INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?", re.ASCII)
@@ -43,6 +52,8 @@ def _column(node: exp.Expr, scope: Scope) -> Value:
     if whole.name.lower() not in scope.columns:
         raise Untranslated(node.sql())
     column = scope.columns[whole.name.lower()]
+    if is_collated(column.type):
+        raise Untranslated(column.type)  # DuckDB would compare its bytes
     return _field(column, node.name) if node.args.get("table") else column
 
 
@@ -91,6 +102,9 @@ def _cast(node: exp.Expr, scope: Scope) -> Value:
         return _instant(node.this.name, kind)
     if isinstance(node.this, exp.Literal) and not node.this.is_string and kind in WHOLE:
         return number(constant(node.this), kind)
+    of = scope.carried(node.this)
+    if kind == "string" and of.type.lower().startswith(f"string{COLLATE}"):
+        return Value(of.sql, kind)
     of = scope.value(node.this)
     if kind.startswith("STRUCT") and of.type != "void":
         return _renamed_struct(of, kind)
@@ -239,9 +253,9 @@ def _and(node: exp.Expr, scope: Scope) -> Value:
 
 
 def _is(node: exp.Expr, scope: Scope) -> Value:
-    of = scope.value(node.this)
     if isinstance(node.expression, exp.Null):
-        return Value(f"({of.sql} IS NULL)", "boolean")
+        return Value(f"({scope.carried(node.this).sql} IS NULL)", "boolean")
+    of = scope.value(node.this)
     if isinstance(node.expression, exp.Boolean) and of.type == "boolean":
         return Value(f"({of.sql} IS {str(node.expression.this).upper()})", "boolean")
     raise Untranslated(node.sql())
@@ -297,20 +311,6 @@ def _unix_micros(node: exp.Expr, scope: Scope) -> Value:
     if of.type != "timestamp":
         raise Untranslated(of.type)
     return Value(f"epoch_us({of.sql})", "bigint")
-
-
-def _truncated(node: exp.Expr, scope: Scope) -> Value:
-    of, unit = scope.value(node.this), node.args["unit"].name.upper()
-    if of.type != "timestamp":
-        raise Untranslated(of.type)
-    if unit in _CALENDAR:
-        return Value(f"CAST(date_trunc('{unit.lower()}', {of.sql}) AS TIMESTAMP)", of.type)
-    size = UNITS.get(unit)
-    if size is None:
-        raise Untranslated(unit)
-    shift = _MONDAY if unit == "WEEK" else 0
-    us = f"epoch_us({of.sql})"
-    return Value(f"make_timestamp({us} - ((({us} - {shift}) % {size}) + {size}) % {size})", of.type)
 
 
 def _concatenated(node: exp.Expr, scope: Scope) -> Value:
@@ -386,7 +386,7 @@ SCALARS: Final[Mapping[type | str, Rule]] = {
     exp.Mod: _whole_division("%", None),
     exp.Neg: _negated,
     exp.UnixMicros: _unix_micros,
-    exp.TimestampTrunc: _truncated,
+    exp.TimestampTrunc: truncated,
     exp.DPipe: _concatenated,
     exp.Concat: _concatenated,
     exp.Dot: _dot,

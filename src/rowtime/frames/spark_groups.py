@@ -23,11 +23,11 @@ from rowtime.kernels.frames import Ints
 from rowtime.sql.generate import quoted
 
 if TYPE_CHECKING:
-    from rowtime.frames.local import LocalFrame
+    from rowtime.frames.frame import Frame
 
 
-def grouped_by_spark(rows: LocalFrame, keys: Sequence[str], aggregates: Sequence[str]) -> LocalFrame:
-    """Return groups as `LocalFrame.grouped` does; Spark computes the aggregates that only it knows.
+def grouped_by_spark(rows: Frame, keys: Sequence[str], aggregates: Sequence[str]) -> Frame:
+    """Return groups as `Frame.grouped` does; Spark computes the aggregates that only it knows.
 
     Raises ``Untranslated`` and ``Uncomputed``.
     """
@@ -37,9 +37,7 @@ def grouped_by_spark(rows: LocalFrame, keys: Sequence[str], aggregates: Sequence
     return groups_with(rows, keys, aggregates, unknown)
 
 
-def tried_groups(
-    rows: LocalFrame, keys: Sequence[str], aggregates: Sequence[str], tried: Collection[str]
-) -> LocalFrame:
+def tried_groups(rows: Frame, keys: Sequence[str], aggregates: Sequence[str], tried: Collection[str]) -> Frame:
     """Return the same; those of ``tried`` (names) are structs of a value ``c0``; NULL if one fails for the group.
 
     What fails in DuckDB may not fail in Spark, so Spark tries it. Raises ``Untranslated`` and ``Uncomputed``.
@@ -62,12 +60,12 @@ def tried_groups(
 
 
 def groups_with(
-    rows: LocalFrame,
+    rows: Frame,
     keys: Sequence[str],
     aggregates: Sequence[str],
     by_spark: Sequence[int],
     tried: Collection[str] = (),
-) -> LocalFrame:
+) -> Frame:
     """Return groups with aggregates, of which Spark computes those with the numbers ``by_spark``.
 
     The rows of a group are in stream order, or in that of the columns that the aggregates read: an approximate
@@ -101,7 +99,7 @@ def groups_with(
     return groups.valued([*map(quoted, names)])
 
 
-def unknown_in(rows: LocalFrame, keys: Sequence[str], aggregates: Sequence[str]) -> list[int]:
+def unknown_in(rows: Frame, keys: Sequence[str], aggregates: Sequence[str]) -> list[int]:
     """Return the numbers of the aggregates without a translation."""
     nothing = rows.limit(0)
     return [n for n, text in enumerate(aggregates) if nothing.grouped_here(keys, [text]) is None]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rowtime.frames.kinds import arrow_of, without_zones
+from rowtime.frames.kinds import arrow_of, spark_type, type_text, without_zones
 from rowtime.kernels.identity import only_value
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
 
 _SORTED = {pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.bool_(), pa.date32(), pa.string()}
 _FEW_RUNS = 64
@@ -37,9 +42,50 @@ def stacked(one: pa.Table, other: pa.Table, order: Sequence[int]) -> pa.Table | 
 def delivered(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
     """Return a column as Spark delivers it."""
     wanted = arrow_of(kind)
-    if str(column.type) != str(wanted):  # also if only the names of elements differ, which equal types may
+    # Equal types may differ in the names of elements, and in what tells a VARIANT from other structs.
+    if str(column.type) != str(wanted) or "variant" in kind.lower():
         column = column.cast(wanted)
     return column if column.num_chunks else pa.chunked_array([pa.array([], wanted)])  # PySpark wants one
+
+
+def _has_required(kind: DataType) -> bool:
+    """Return True for a type with a struct that has a field which is never NULL."""
+    from pyspark.sql.types import ArrayType, MapType, StructType  # noqa: PLC0415 - `check` does without Spark
+
+    if isinstance(kind, StructType):
+        return any(not field.nullable or _has_required(field.dataType) for field in kind)
+    if isinstance(kind, ArrayType):
+        return _has_required(kind.elementType)
+    return isinstance(kind, MapType) and (_has_required(kind.keyType) or _has_required(kind.valueType))
+
+
+def handed_out(rows: DataFrame) -> pa.Table:
+    """Return rows of Spark.
+
+    PySpark does not hand out a struct that is NULL if its fields cannot be: these are cast, and rows with a VARIANT,
+    which has such fields, come as bytes.
+    """
+    kinds = [(field.name, type_text(field.dataType)) for field in rows.schema]
+    if not any("variant" in kind.lower() for _, kind in kinds):
+        if not any(_has_required(field.dataType) for field in rows.schema):
+            return rows.toArrow()
+        names = [f"`{name.replace('`', '``')}`" for name, _ in kinds]
+        columns = zip(names, kinds, rows.schema.names, strict=True)
+        return rows.select(*(rows[name].cast(spark_type(kind)).alias(of) for name, (_, kind), of in columns)).toArrow()
+    batches = rows.mapInArrow(_as_bytes, "batch binary").toArrow()["batch"].to_pylist()
+    tables = [pa.ipc.open_stream(batch).read_all() for batch in batches]
+    if not tables:
+        return pa.table({name: pa.array([], arrow_of(kind)) for name, kind in kinds})
+    return pa.concat_tables(tables)
+
+
+def _as_bytes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Pack batches of rows, in a task of Spark."""
+    for batch in batches:
+        packed = pa.BufferOutputStream()
+        with pa.ipc.new_stream(packed, batch.schema) as stream:
+            stream.write_batch(batch)
+        yield pa.record_batch({"batch": [packed.getvalue().to_pybytes()]})
 
 
 def has(table: pa.Table, fields: Sequence[Column]) -> bool:

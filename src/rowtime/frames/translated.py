@@ -114,7 +114,7 @@ def _item(text: str, scope: Scope) -> Item:
     node = parsed(text)
     if not isinstance(node, exp.Alias | exp.Column):
         raise Untranslated(text)
-    return Item(node.alias_or_name, scope.value(node.this if isinstance(node, exp.Alias) else node))
+    return Item(node.alias_or_name, scope.carried(node.this if isinstance(node, exp.Alias) else node))
 
 
 def group_key(key: Item) -> Item:

@@ -13,29 +13,26 @@ from sqlglot import exp
 
 from rowtime.frames.answers import Part
 from rowtime.frames.catalyst import any_kind_of, kind_of
+from rowtime.frames.frame import Frame
 from rowtime.frames.generators import generator_of
 from rowtime.frames.kinds import MOST_DIGITS, WHOLE, array_text, decimal, holds, spark_type
-from rowtime.frames.local import LocalFrame, is_local
 from rowtime.frames.translated import parsed
 from rowtime.frames.values import READS, Scope, only, size_of
 from rowtime.frames.words import Untranslated
 from rowtime.sql.generate import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 _MEAN_DIGITS: Final = 4  # that an average has in addition
 _EDGES: Final = (exp.First, exp.FirstValue, exp.Last, exp.LastValue, exp.AnyValue)
 
 
-def type_of(rows: DataFrame, text: str) -> str | None:
-    """Return the type in Spark of an expression or aggregate over rows of the driver; ``None`` if only Spark knows.
+def type_of(rows: Frame, text: str) -> str | None:
+    """Return the type in Spark of an expression or aggregate over rows of frames; ``None`` if only Spark knows.
 
     An expression of which this is known is accepted by Spark.
     """
-    if not is_local(rows):
-        return None
     try:
         kind = rows.scope.remembered(("type", text), lambda: _type_of(text, rows.scope))
     except Untranslated:
@@ -43,16 +40,14 @@ def type_of(rows: DataFrame, text: str) -> str | None:
     return kind if holds(kind) else None
 
 
-def schema_of(rows: DataFrame, items: Mapping[str, str]) -> StructType:
+def schema_of(rows: Frame, items: Mapping[str, str]) -> StructType:
     """Return the types of expressions, or of aggregates, by their names."""
-    if not is_local(rows):
-        return rows.selectExpr(*_named(items)).schema
     from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - Spark
 
     return StructType([StructField(name, spark_type(_any_kind(rows, text))) for name, text in items.items()])
 
 
-def _any_kind(rows: LocalFrame, text: str) -> str:
+def _any_kind(rows: Frame, text: str) -> str:
     """Return a type, which frames may not have; raises Spark's refusal."""
     try:
         return type_of(rows, text) or any_kind_of(rows.sparkSession, _part(rows, text))
@@ -60,46 +55,35 @@ def _any_kind(rows: LocalFrame, text: str) -> str:
         raise unknown.__cause__ or unknown from None
 
 
-def kind_of_text(rows: DataFrame, text: str) -> str:
+def kind_of_text(rows: Frame, text: str) -> str:
     """Return the type of an expression or aggregate over rows, as text."""
     return schema_of(rows, {"__type": text})[0].dataType.simpleString()
 
 
-def beside(rows: DataFrame, items: Mapping[str, str], wide: DataFrame | None = None) -> DataFrame:
+def beside(rows: Frame, items: Mapping[str, str], wide: Frame | None = None) -> Frame:
     """Return empty rows with the columns of ``wide`` (or ``rows``), and expressions or aggregates over ``rows``.
 
     Raises ``Untranslated`` if Spark refuses one of them, or if frames have no such type.
     """
     wide = rows if wide is None else wide
-    if is_local(rows) and is_local(wide):
-        return LocalFrame.empty(wide.sparkSession, [*wide.fields, *_types(rows, items)])
-    return wide.crossJoin(rows.selectExpr(*_named(items))) if items else wide
+    return Frame.empty(wide.sparkSession, [*wide.fields, *_types(rows, items)])
 
 
-def groups(rows: DataFrame, keys: Sequence[str], aggregates: Mapping[str, str]) -> DataFrame:
+def groups(rows: Frame, keys: Sequence[str], aggregates: Mapping[str, str]) -> Frame:
     """Return empty groups by columns, with aggregates by their names; raises ``Untranslated`` as `beside` does."""
-    if is_local(rows):
-        return LocalFrame.empty(
-            rows.sparkSession, _types(rows, {**{name: quoted(name) for name in keys}, **aggregates})
-        )
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark
-
-    return rows.groupBy(*keys).agg(*map(F.expr, _named(aggregates)))
+    items = {**{name: quoted(name) for name in keys}, **aggregates}
+    return Frame.empty(rows.sparkSession, _types(rows, items))
 
 
-def _types(rows: LocalFrame, items: Mapping[str, str]) -> list[tuple[str, str]]:
+def _types(rows: Frame, items: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the names with their types; raises ``Untranslated``."""
     session = rows.sparkSession
     return [(name, type_of(rows, text) or kind_of(session, _part(rows, text))) for name, text in items.items()]
 
 
-def _part(rows: LocalFrame, text: str) -> Part:
+def _part(rows: Frame, text: str) -> Part:
     """Return an expression or aggregate over rows, of which only the type is asked for."""
     return Part(text, rows.fields)
-
-
-def _named(items: Mapping[str, str]) -> list[str]:
-    return [f"{text} AS {quoted(name)}" for name, text in items.items()]
 
 
 def _type_of(text: str, scope: Scope) -> str:

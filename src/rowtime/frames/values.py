@@ -64,6 +64,8 @@ _CALLS: Final = (
     exp.StartsWith, exp.EndsWith,
 )  # fmt: skip
 """What is NULL beside a NULL, but not before the other parts are computed, which may fail."""
+IN_ORDER: Final = ("binary", "interval ", "time(")
+"""How types begin whose values DuckDB holds in the order of Spark, besides `kinds.PLAIN`."""
 _MAYBE_NULL: Final = (exp.Null, exp.Case, exp.If, exp.Nullif)
 
 
@@ -114,6 +116,12 @@ class Scope:
             ValueError,
         ) as odd:  # a tree of a form that no rule knows, or none that can be written (`X''`)
             raise Untranslated(type(node).__name__) from odd
+
+    def carried(self, node: exp.Expr) -> Value:
+        """Translate a value that nothing compares: a column may have any type."""
+        is_whole = isinstance(node, exp.Column) and not node.args.get("table")
+        column = self.columns.get(node.name.lower()) if is_whole else None
+        return self.value(node) if column is None else column
 
     def boolean(self, node: exp.Expr) -> str:
         """Translate a condition; raises ``Untranslated``."""
@@ -199,7 +207,8 @@ def together(values: Sequence[Value]) -> tuple[list[Value], str]:
 def comparable(values: Sequence[Value]) -> list[Value]:
     """Return values that are compared in a common type."""
     aligned, kind = together(values)
-    plain(Value("", kind))
+    if not kind.startswith(IN_ORDER):
+        plain(Value("", kind))
     return aligned
 
 

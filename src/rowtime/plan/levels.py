@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rowtime.operators.contract import Distribution, Operator
+from rowtime.operators.streams.table import is_table
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,17 @@ class Levels:
 
     @classmethod
     def of(cls, operators: Sequence[Operator]) -> Levels:
-        """Return the levels of operators in plan order."""
+        """Return the levels of operators in plan order; none if a stream needs all of its rows in one task.
+
+        The tasks of level 0 read all streams.
+        """
         first: dict[str, Operator] = {}
         for node in operators:
             below = all(child.name in first for child in node.inputs)
             if below and node.distribution() is Distribution.ANY:
                 first[node.name] = node
+        if any(not node.inputs and node.name not in first and not is_table(node) for node in operators):
+            return cls()
         exchanged: dict[str, list[Operator]] = {}
         for node in operators:
             for child in node.inputs if node.name not in first else ():

@@ -214,7 +214,7 @@ class _Analyst:
             yield from self._of_literals(trees, frame)
 
     def _not_of_the_driver(self, node: Operator, trees: Sequence[exp.Expr]) -> list[exp.Expr]:
-        """Return the expressions that the driver cannot compute; the others mean the same in Spark."""
+        """Return the expressions that have no translation; the others mean the same in Spark."""
         tables = [({name.lower() for name in rows.columns}, rows) for rows in self._types.here(node)]
 
         def computed(tree: exp.Expr) -> bool:
@@ -275,9 +275,7 @@ class _Analyst:
 
     def _frames(self, node: Operator, trees: Sequence[exp.Expr]) -> list[_Frame]:
         """Return the frames; each expression belongs to the first with its columns, or is rowtime's own."""
-        tables = [self._types.rows(source) for source in node.inputs]
-        with suppress(AnalysisException, ParseException):  # errors in between are found by themselves
-            tables += self._types.between(node)
+        tables = [rows.nothing for rows in self._types.here(node)]  # errors in between are found by themselves
         frames: list[tuple[set[str], _Frame]] = []
         for table in tables:
             with suppress(PySparkValueError):  # a refused type

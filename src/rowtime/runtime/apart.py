@@ -1,7 +1,6 @@
 """Separates rows by a column of their own: those that pass, and those that a gate refuses.
 
-Positions are not looked up, so rows need no place. A small tick is fetched once, and accepted rows stay on the driver;
-for a large one, a job counts, and another one writes the refused rows.
+Positions are not looked up, so rows need no place.
 """
 
 from __future__ import annotations
@@ -10,22 +9,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
-from pyspark.sql import functions as F  # noqa: N812
 
 from rowtime.core.columns import DUE, ORIGIN, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.core.columns import MALFORMED as BROKEN
 from rowtime.core.time import BEGINNING
-from rowtime.frames.local import is_local
-from rowtime.frames.tables import with_chunks
 from rowtime.operators.contract import Delta, quoted
 from rowtime.operators.gates.rejected import shown_as
-from rowtime.operators.rows.collected import loosened
 from rowtime.runtime.refusal import Rejection
-from rowtime.runtime.route_rows import SMALL
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from rowtime.frames.frame import Frame
     from rowtime.operators.sinks.sink import Sink
     from rowtime.runtime.tick import RunningTick
 
@@ -37,42 +30,26 @@ BEHIND: Final = "OUT_OF_ORDER"
 class Apart:
     """The accepted rows, and the refused ones as in ``name.rejected``; with their numbers."""
 
-    accepted: DataFrame
+    accepted: Frame
     refused: Rejection | None
     counts: dict[str, int]
 
 
-def apart(rows: DataFrame, broken: str, count: int | None, reason: str = MALFORMED, clock: str = ROWTIME) -> Apart:
-    """Refuse the rows in which the column ``broken`` is not NULL; ``count``: an upper limit of how many there are.
+def apart(rows: Frame, broken: str, reason: str = MALFORMED, clock: str = ROWTIME) -> Apart:
+    """Refuse the rows in which the column ``broken`` is not NULL.
 
     ``clock``: SQL of the time that refuses a row, by default its own; the text of ``broken`` goes to ``raw_record``.
     """
-    fits: DataFrame
-    refused: DataFrame | None
-    if is_local(rows):
-        wrong = pc.is_valid(rows.toArrow()[broken])
-        total, many = rows.count(), pc.sum(wrong).as_py() or 0
-        fits, refused = rows.chosen(pc.invert(wrong)).drop(broken), rows.chosen(wrong) if many else None
-    elif count is not None and count <= SMALL:
-        rows = loosened(rows)
-        spark, table = rows.sparkSession, rows.toArrow()
-        wrong = pc.is_valid(table[broken])
-        many = pc.sum(wrong).as_py() or 0
-        fitting = with_chunks(table.filter(pc.invert(wrong)).drop_columns([broken]))
-        fits = spark.createDataFrame(fitting, rows.drop(broken).schema)
-        refused = spark.createDataFrame(table.filter(wrong), rows.schema) if many else None
-        total = table.num_rows
-    else:
-        total, many = rows.agg(F.count(F.lit(1)), F.count(F.col(broken))).collect()[0]
-        fits = rows.where(F.col(broken).isNull()).drop(broken)
-        refused = rows.where(F.col(broken).isNotNull()) if many else None
+    wrong = pc.is_valid(rows.toArrow()[broken])
+    total, many = rows.count(), pc.sum(wrong).as_py() or 0
+    fits, refused = rows.chosen(pc.invert(wrong)).drop(broken), rows.chosen(wrong) if many else None
     counts = {"in": total, "accepted": total - many}
     if refused is None:
         return Apart(fits, None, counts)
     return Apart(fits, _rejection(refused, broken, reason, clock), {**counts, reason: many})
 
 
-def _rejection(rows: DataFrame, broken: str, reason: str, clock: str) -> Rejection:
+def _rejection(rows: Frame, broken: str, reason: str, clock: str) -> Rejection:
     own = [f"{quoted(name)} AS {quoted(shown_as(name))}" for name in rows.columns if not name.startswith("__")]
     writer, position = ORIGIN if ORIGIN[0] in rows.columns else (WRITER, POSITION)
     rejected = rows.selectExpr(
@@ -95,7 +72,7 @@ def above(tick: RunningTick, node: Sink, delta: Delta, floor: int) -> Delta:
         return delta
     gate = f"{node.name.removesuffix('.sink')}.takeover"
     broken = f"CASE WHEN unix_micros({ROWTIME}) < {floor}L THEN 'below what the target has' END AS {BROKEN}"
-    split = apart(delta.rows.selectExpr("*", broken), BROKEN, delta.count, BEHIND, f"timestamp_micros({floor}L)")
+    split = apart(delta.rows.selectExpr("*", broken), BROKEN, BEHIND, f"timestamp_micros({floor}L)")
     if split.refused is None:
         return delta
     refused = split.counts[BEHIND]

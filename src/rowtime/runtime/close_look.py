@@ -1,6 +1,6 @@
 """Examines a tick row by row: finds the rows with an expression that fails, so that the others pass.
 
-In ANSI mode one row whose expression cannot be computed (`10 / 0`, a text that is not a number) ends Spark's whole job.
+In ANSI mode one row whose expression cannot be computed (`10 / 0`, a text that is not a number) ends a whole query.
 So a tick runs normally first, and only if it fails for a value is it run again like this. Then WHERE and the select
 list of each row are tried (`operators.rows.attempt`), and a row for which one fails is refused as MALFORMED at the gate
 of its query. Exactly the expressions are tried that a normal tick computes: a chain of views is tried as one query,
@@ -13,18 +13,23 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from pyspark.errors import PySparkException
 from sqlglot import exp
 
-from rowtime.core.columns import BROKEN
+from rowtime.core.columns import BROKEN, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import causes
 from rowtime.expr.conditions import col, columns_in, never_fails
+from rowtime.frames.answers import ANSWERS
+from rowtime.frames.catalyst import answered, part_of
 from rowtime.frames.failures import of_a_value
-from rowtime.frames.local import is_local
-from rowtime.frames.queries import TooMany, Uncomputed
+from rowtime.frames.frame import Frame
+from rowtime.frames.queries import Uncomputed
+from rowtime.frames.words import Untranslated
 from rowtime.kernels.exact import Overflow
 from rowtime.operators.contract import Delta, Operator
 from rowtime.operators.events.failing_events import refuse_events
@@ -33,6 +38,8 @@ from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.conditions import kinds_of
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.plan.program import Program
+from rowtime.runtime.analysis import words_of
+from rowtime.runtime.faults import innermost
 from rowtime.runtime.tick import RunningTick
 from rowtime.sql.generate import to_spark
 
@@ -66,9 +73,13 @@ class Chain:
 
 
 class CloseLook:
-    """The steps of one tick that refuse rows whose expressions fail; ``defers``: a Select below others only adds."""
+    """The steps of one tick that refuse rows whose expressions fail; ``defers``: a Select below others only adds.
+
+    With ON ERROR STOP the first such row ends the run.
+    """
 
     def __init__(self, program: Program, *, defers: bool) -> None:
+        self._stops = program.stops
         self._readers = _readers_of(program.operators)
         self._required = columns_required(program.operators)
         self._queries = {*program.catalog.views, *program.catalog.pumps}
@@ -78,7 +89,7 @@ class CloseLook:
 
     def step(self, tick: RunningTick, node: Operator, deltas: Sequence[Delta]) -> Delta:
         """Return the results of an operator without the rows that cannot be computed."""
-        tick.gate_of = self.query_of
+        tick.gate_of, tick.stops = self.query_of, self._stops
         if not deltas or deltas[0].rows is None:
             return node.step(tick, deltas)
         projection = node.projection()
@@ -140,18 +151,39 @@ class CloseLook:
             [_texts(expression) for expression in demands],
             [name for name in emitted.internals if name not in values],
         )
+        if self._stops:
+            tick.why = _reason(rows, attempts, [to_spark(expression) for expression in expressions])
         if plain:
             accepted = attempts.drop(BROKEN)
         elif is_lifetimes(shape):
             accepted = refuse_events(tick, node, attempts)
         else:
-            accepted = tick.refuse_failing(self.query_of(node), node, attempts, BROKEN, chain.base.count)
+            accepted = tick.refuse_failing(self.query_of(node), node, attempts, BROKEN)
         return replace(chain.base, rows=accepted, peek=None, files=None, timeline=None)
 
 
+def _reason(rows: Frame, attempts: Frame, texts: Sequence[str]) -> str:
+    """Return what Spark says of the first row of some ``attempts`` that fails; a task leaves that to the driver."""
+    place = [ROWTIME, WRITER, POSITION]
+    if ANSWERS.get() is not None or not {*place} <= {*attempts.columns} & {*rows.columns}:
+        return ""
+    first = attempts.kept(f"{BROKEN} IS NOT NULL").in_order(place).limit(1)
+    first = first.valued([f"{WRITER} AS __stopping_writer", f"{POSITION} AS __stopping_position"])
+    rows = rows.joined(first, f"{WRITER} = __stopping_writer AND {POSITION} = __stopping_position", "left_semi")
+    for text in texts:
+        with suppress(Untranslated):
+            part = part_of(rows.sparkSession, f"{text} AS `v`", rows.fields)[1]
+            try:
+                answered(rows.sparkSession, {part: rows})
+            except Uncomputed as wrong:
+                cause = wrong.__cause__ or wrong
+                return words_of(cause) if isinstance(cause, PySparkException) else innermost(cause)
+    return ""
+
+
 def _without_rows(delta: Delta) -> Delta:
-    """Return no rows, but those that Spark computes only if somebody reads them."""
-    return replace(delta, rows=delta.rows.limit(0)) if is_local(delta.rows) else delta
+    """Return no rows."""
+    return replace(delta, rows=None if delta.rows is None else delta.rows.limit(0))
 
 
 def _texts(node: exp.Expr) -> tuple[str, str]:
@@ -163,7 +195,7 @@ def closer(error: Exception, program: Program, tap: object, before: CloseLook | 
 
     ``before``: how it was run. The ``tap`` of a trace ignores it.
     """
-    if program.stops or before is not None or not fails_for_a_value(error):
+    if before is not None or not fails_for_a_value(error):
         return None
     traced = getattr(tap, "forget", None)
     if traced is not None:
@@ -173,8 +205,6 @@ def closer(error: Exception, program: Program, tap: object, before: CloseLook | 
 
 def fails_for_a_value(error: Exception) -> bool:
     """Return True if an error may say that something cannot be computed for a value."""
-    if isinstance(error, TooMany):
-        return False
     return any(isinstance(cause, Overflow | Uncomputed) or of_a_value(cause) for cause in causes(error))
 
 

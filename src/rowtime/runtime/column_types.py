@@ -1,7 +1,7 @@
 """The types of computed columns, from Spark's analyzer, without rows and without a job.
 
-The plan knows the types of declared columns; Spark knows those of expressions, and the driver those that it computes
-itself (`frames.translated`), without asking Spark, which takes 10 ms of the processor each time. If the type of a
+The plan knows the types of declared columns; frames know those of expressions with a translation (`frames.translated`),
+without asking Spark, which takes 10 ms of the processor each time. If the type of a
 result must not depend on which rows a tick has (two inputs of a UNION ALL, the side of an outer join that never had a
 row), it is found here, from the declared columns upwards.
 """
@@ -9,17 +9,16 @@ row), it is found here, from the declared columns upwards.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from rowtime.core import columns as hidden
-from rowtime.frames.kinds import holds, named, type_text
-from rowtime.frames.local import LocalFrame, is_local
+from rowtime.frames.frame import Frame
+from rowtime.frames.kinds import holds, named
 from rowtime.frames.queries import Uncomputed
 from rowtime.frames.words import Untranslated
-from rowtime.operators.contract import Operator, quoted
+from rowtime.operators.contract import Operator
 
 _TIMES = (
     *(hidden.ROWTIME, hidden.ARRIVAL, hidden.PASSED_ROWTIME, hidden.SESSION_START, hidden.SESSION_END),
@@ -35,7 +34,6 @@ class ColumnTypes:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._known: dict[str, tuple[str, ...]] = {}
-        self._rows: dict[str, DataFrame] = {}
 
     def known(self, types: Mapping[str, Sequence[str]]) -> None:
         """Note types that are known already, by operator."""
@@ -52,52 +50,32 @@ class ColumnTypes:
         if all(column.type for column in columns):
             return tuple(column.type for column in columns)
         try:
-            typed = self._here(node) or node.typed(self.rows)
-            computed = {field.name.lower(): type_text(field.dataType) for field in typed.schema}
-        except AnalysisException:  # its first rows will show the problem
+            computed = {name.lower(): kind for name, kind in node.typed(self.rows).fields}
+        except (AnalysisException, Untranslated, Uncomputed):  # its first rows will show the problem
             computed = {}
         return tuple(column.type or computed.get(column.name.lower(), "") for column in columns)
 
-    def rows(self, node: Operator) -> DataFrame:
-        """Return an empty DataFrame with hidden columns and the operator's columns of known types."""
-        if node.name not in self._rows:
-            texts = [f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in self._columns(node).items()]
-            self._rows[node.name] = self._spark.range(0).selectExpr(*texts)
-        return self._rows[node.name]
-
-    def between(self, node: Operator) -> list[DataFrame]:
-        """Return the tables between the inputs of a join or group and its result: rows with keys, and groups."""
-        return node.between(self.rows)
-
-    def here(self, node: Operator) -> list[LocalFrame]:
-        """Return the inputs of an operator, and what is between them and its result, as far as frames have the types.
-
-        If an expression can be computed over the first of them that has its columns, Spark accepts it, too.
-        """
-        tables: list[Any] = []
-        try:
-            tables += (self._empty(source) for source in node.inputs)
-            tables += node.between(self._empty)
-        except (Untranslated, Uncomputed, *_REFUSALS):
-            pass
-        return [rows for rows in tables if is_local(rows)] if all(map(is_local, tables)) else []
-
-    def _columns(self, node: Operator) -> dict[str, str]:
-        types = dict(zip(node.emits().names, self.of(node), strict=True))
-        return {**_INTERNALS, **{name: kind for name, kind in types.items() if kind}}
-
-    def _empty(self, node: Operator) -> LocalFrame:
-        """Return the same as `rows` on the driver; raises ``Untranslated`` if it does not support a type."""
+    def rows(self, node: Operator) -> Frame:
+        """Return no rows, with hidden columns and the operator's columns of known types; raises ``Untranslated``."""
         # In a struct, the names of fields keep their case.
         fields = [(name, kind if "<" in kind else named(kind)) for name, kind in self._columns(node).items()]
         if not all(holds(kind) for _, kind in fields):
             raise Untranslated(node.name)
-        return LocalFrame.empty(self._spark, fields)
+        return Frame.empty(self._spark, fields)
 
-    def _here(self, node: Operator) -> LocalFrame | None:
-        """Return an operator's output without rows; ``None`` if frames have no such types."""
+    def here(self, node: Operator) -> list[Frame]:
+        """Return the inputs of an operator, and what is between them and its result, as far as frames have the types.
+
+        If an expression can be computed over the first of them that has its columns, Spark accepts it, too.
+        """
+        tables: list[Frame] = []
         try:
-            typed = node.typed(self._empty)
+            tables += (self.rows(source) for source in node.inputs)
+            tables += node.between(self.rows)
         except (Untranslated, Uncomputed, *_REFUSALS):
-            return None
-        return typed if is_local(typed) else None
+            pass
+        return tables
+
+    def _columns(self, node: Operator) -> dict[str, str]:
+        types = dict(zip(node.emits().names, self.of(node), strict=True))
+        return {**_INTERNALS, **{name: kind for name, kind in types.items() if kind}}

@@ -6,7 +6,6 @@ publishes the rows that the sinks have staged. A loop and Spark's ``foreachBatch
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -15,8 +14,7 @@ from pyspark.errors import AnalysisException
 
 from rowtime.core.errors import Failure, RowtimeError, refuse
 from rowtime.core.time import BEGINNING, wall_clock
-from rowtime.frames.as_dataframe import FEW, HANDING_OVER
-from rowtime.frames.queries import TooMany, Uncomputed
+from rowtime.frames.queries import Uncomputed
 from rowtime.operators.contract import Delta, Operator
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.stream import Stream
@@ -27,13 +25,13 @@ from rowtime.runtime.analysis import quietly, words_of
 from rowtime.runtime.arrivals import Arrivals
 from rowtime.runtime.brokers import answering
 from rowtime.runtime.claims import claim
-from rowtime.runtime.close_look import CloseLook, closer, fails_for_a_value
+from rowtime.runtime.close_look import CloseLook, closer
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.endings import split_ends, with_end
 from rowtime.runtime.entries import cuts_input, entry_of
 from rowtime.runtime.executors.steps import Steps, Tap
 from rowtime.runtime.executors.tasks import LeftToDriver, Tasks
-from rowtime.runtime.faults import naming_disks, naming_functions, naming_java, sets_aside
+from rowtime.runtime.faults import naming_disks, naming_functions, naming_java, sets_aside, uncomputed
 from rowtime.runtime.handing_over import HandingOver
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.late_session import describe_jobs, is_here, wait_for
@@ -102,7 +100,7 @@ class Engine:
     def __post_init__(self) -> None:
         self.presence, self.watch, self._portions = Presence(self.program.operators), Watch(), Portions()
         self.plan = self.program.described()
-        self._fresh, self._failed, self._here, self._most = True, False, True, sys.maxsize
+        self._fresh, self._failed = True, False
         self.skipped_in: Checkpoint | None = None  # the place of skipped rows, if not the checkpoint
         self._close_look: CloseLook | None = None
         self._ending: set[str] = set()
@@ -226,9 +224,8 @@ class Engine:
                 report = self._ticked()
             except Uncomputed as error:
                 self._close_look = closer(error, self.program, self.tap, self._close_look)
-                self._here = self._close_look is not None  # otherwise Spark computes or reports it
-                if isinstance(error, TooMany):  # the next ticks would fail in the same way
-                    self._most = FEW if self._most > FEW else -1
+                if self._close_look is None:
+                    raise uncomputed(error) from error
             except LeftToDriver:
                 continue
             except Exception as error:
@@ -238,13 +235,11 @@ class Engine:
                     continue
                 if isinstance(error, Failure) and error.problems[0].code == "R406":
                     self.checkpoint.journal.check_driver()  # missing files may have been removed by a successor
-                before, self._close_look = self._close_look, closer(error, self.program, self.tap, self._close_look)
-                if before is not None and self._here and fails_for_a_value(error):
-                    self._here = False
-                elif self._close_look is None and (not attempts or not sets_aside(self.sources.values(), error)):
+                self._close_look = closer(error, self.program, self.tap, self._close_look)
+                if self._close_look is None and (not attempts or not sets_aside(self.sources.values(), error)):
                     raise
             else:
-                self._failed, self._close_look, self._here = False, None, True
+                self._failed, self._close_look = False, None
                 return report
 
     def _ticked(self) -> TickReport | None:
@@ -296,7 +291,6 @@ class Engine:
         self.hook("after output")
         report = report_of(running, taken, before)
         self._tail = {running.number: report.cost.tail(committed)}
-        self._portions.wanted &= running.local
         return report
 
     def _set_by_hand(self) -> Sequence[Mapping[str, Any]]:
@@ -310,15 +304,14 @@ class Engine:
         return self._narrowed
 
     def _running(self, taken: Mapping[str, Taken], meter: Meter) -> RunningTick:
-        def intakes(node: Operator, control: StreamClocks, here: bool) -> Intake:  # noqa: FBT001 - of a callable
+        def intakes(node: Operator, control: StreamClocks) -> Intake:
             with naming("stream", node.name, OF_STORES):
-                return intake_of(self.spark, taken[node.name], control, here=here)
+                return intake_of(self.spark, taken[node.name], control)
 
         self._fresh = False
         number, folder = self.entry["tick"] + 1, self.checkpoint.folder
         demands = self.steps.adopted, self.steps.changing
         running = RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, *demands, self._memory)
-        running.local = self._here and sum(part.part.rows or 0 for part in taken.values()) <= self._most
         running.tables, running.column_types, running.narrowed = self.tables, self.types, self._limits()
         running.meter, running.now = meter, self.clock()
         running.given.reads([part.part.rows for part in taken.values()])
@@ -338,7 +331,8 @@ class Engine:
         return done
 
     def _step(self, running: RunningTick) -> dict[str, Delta]:
-        look, before = self._close_look, HANDING_OVER.set(lambda: self._hand_over(running))
+        look = self._close_look
+        describe_jobs(self.spark, f"tick {running.number} · all operators")
         try:
             hint = "The tick is not committed; rowtime tries it again unchanged."
             with quietly(), answering("a topic of Kafka cannot be read", hint):
@@ -346,14 +340,9 @@ class Engine:
         except AnalysisException as wrong:
             raise refuse("R107", f"Spark refuses an expression: {words_of(wrong)}") from wrong
         finally:
-            HANDING_OVER.reset(before)
             describe_jobs(self.spark, "")
             for source in self.sources.values():
                 source.release()
-
-    def _hand_over(self, running: RunningTick) -> None:
-        self._portions.wanted = False
-        running.name_jobs()
 
     def _tidy(self, running: RunningTick) -> None:
         for segment in running.dropped():

@@ -33,6 +33,9 @@ _OF_WORKER: Final = (
 _OF_JAVA: Final = (
     "The tick is not committed: start again, and the tick is repeated. If it fails again, change the query."
 )
+_UNCOMPUTED: Final = (
+    "The tick is not committed: start again, and the tick is repeated. If it fails again, take fewer rows a tick."
+)
 _HINT: Final = (
     "Free some space, give the user that runs rowtime the right to write there, or raise the limit of open files."
 )
@@ -41,6 +44,11 @@ _HINT: Final = (
 def sets_aside(sources: Iterable[Source], error: Exception) -> bool:
     """Return True if a source sets aside the cause of a tick's failure, so that it can be tried again at once."""
     return any(source.blame(error) for source in sources)
+
+
+def uncomputed(error: Exception) -> Failure:
+    """Return the end of a run (R515) whose tick cannot be computed, for another reason than the value of a row."""
+    return Failure(Problem("R515", f"the tick cannot be computed: {headline(error)}", hint=_UNCOMPUTED))
 
 
 @contextmanager
@@ -80,6 +88,12 @@ def naming_functions() -> Iterator[None]:
         raise Failure(Problem("R512", f"a Python function of the query raised {raised}", hint=_FIX)) from error
 
 
+def innermost(error: BaseException) -> str:
+    """Return the innermost cause that an error of Java names, or the first line of the error."""
+    reasons: list[str] = [headline(error), *_THROWN.findall(str(error))[:1], *_CAUSED_BY.findall(str(error))]
+    return reasons[-1].strip()
+
+
 @contextmanager
 def naming_java() -> Iterator[None]:
     """Raise ``Failure`` (R513) for an error of Java that Spark reports without a class of its own."""
@@ -90,6 +104,5 @@ def naming_java() -> Iterator[None]:
             raise Failure(
                 Problem("R513", "a Python worker of Spark has ended without an error", hint=_OF_WORKER)
             ) from error
-        reasons = [headline(error), *_THROWN.findall(str(error))[:1], *_CAUSED_BY.findall(str(error))]
-        what = f"Spark fails with an error of Java: {reasons[-1].strip()}"
+        what = f"Spark fails with an error of Java: {innermost(error)}"
         raise Failure(Problem("R513", what, hint=_OF_JAVA)) from error

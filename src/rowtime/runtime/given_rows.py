@@ -1,4 +1,4 @@
-"""Counts the rows that each operator gave in a tick, if that is possible without another Spark job.
+"""Counts the rows that each operator gave in a tick.
 
 The console shows them on edges where no gate and no sink counts rows (`web.views.passed`).
 """
@@ -7,18 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from rowtime.frames.local import LocalFrame, is_local
+from rowtime.frames.frame import Frame
 from rowtime.frames.queries import FEW_ROWS, Uncomputed
 from rowtime.operators.contract import Delta, Operator
 from rowtime.operators.contract.state import rows_in
 from rowtime.plan.stored import StoredOperator, StoredPlan
-from rowtime.runtime.marked_rows import Marks
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 class GivenRows:
@@ -30,35 +24,22 @@ class GivenRows:
     few = False
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[DataFrame, int]] = {}  # by id, which is unique while they are referenced
-        self._marks = Marks()
-        self._counted: dict[str, LocalFrame] = {}  # by operator, the rows to count after the last step
+        self._counted: dict[str, Frame] = {}  # by operator, the rows to count after the last step
 
     def reads(self, counts: Collection[int | None]) -> None:
         """Note how many rows the tick reads of each stream; ``None`` if unknown."""
         self.few = sum(FEW_ROWS + 1 if count is None else count for count in counts) <= FEW_ROWS
 
-    def whole(self, rows: DataFrame, count: int) -> DataFrame:
-        """Note that ``rows`` has exactly so many rows, and return it."""
-        self._known[id(rows)] = rows, count
-        return rows
-
-    def limited(self, most: int, *, whole: bool) -> None:
-        """Note that a result was read with LIMIT ``most``; ``whole``: it had fewer rows."""
-        self._marks.limited(most, whole=whole)
-
-    def watched(self, spark: SparkSession, node: Operator, delta: Delta, operators: Mapping[str, bool]) -> Delta:
+    def watched(self, node: Operator, delta: Delta, operators: Mapping[str, bool]) -> Delta:
         """Return the same rows, which are counted when computed, if the operator is one of these (`to_watch`).
 
         The input of a filter is left alone if the tick reads many rows: the filter is applied before all these rows are
-        computed, and counting would prevent that. On the driver, rows that may be many more are also left alone, and
-        counted afterwards.
+        computed, and counting would prevent that. Rows that may be many more are also left alone, and counted
+        afterwards.
         """
         rows, filtered = delta.rows, operators.get(node.name)
         if filtered is None or rows is None or self.in_delta(delta) is not None:
             return delta
-        if not is_local(rows):
-            return delta if filtered and not self.few else replace(delta, rows=self._marks.put(spark, node.name, rows))
         if rows.sized <= FEW_ROWS or (node.projection() is not None and not filtered):
             rows.share()
         elif not filtered:
@@ -67,16 +48,16 @@ class GivenRows:
 
     def by_operator(self, deltas: Mapping[str, Delta], operators: Collection[str]) -> dict[str, int]:
         """Return how many rows these operators gave; unknown numbers are omitted."""
-        counts = {name: self.in_delta(deltas[name]) for name in operators} | self._marks.counts()
+        counts = {name: self.in_delta(deltas[name]) for name in operators}
         for name, rows in self._counted.items():
             with suppress(Uncomputed):  # a column that nobody above needs may fail
                 counts[name] = rows.number
         return {name: count for name in operators if (count := counts[name]) is not None}
 
     def in_delta(self, delta: Delta) -> int | None:
-        """Return the number of rows on an edge in this tick, after all steps; not of marked ones.
+        """Return the number of rows on an edge in this tick, after all steps.
 
-        Rows on the driver have a number if somebody has read them. Others have one if they are whole files.
+        They have one if somebody has read them.
         """
         if delta.final:
             return None
@@ -84,9 +65,7 @@ class GivenRows:
             return rows_in(delta.files)
         if delta.rows is None:
             return 0
-        if is_local(delta.rows):
-            return delta.rows.known
-        return self._known.get(id(delta.rows), (None, None))[1]
+        return delta.rows.known
 
 
 def to_watch(plan: StoredPlan, names: Collection[str]) -> dict[str, bool]:

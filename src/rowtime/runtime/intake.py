@@ -1,6 +1,6 @@
 """Intake: what a tick takes from a source, in the form for the stream operator.
 
-The facts that a source knows without a Spark job (file names, footers, offsets) decide whether a clock pass is needed.
+The facts that a source knows without reading rows (file names, footers, offsets) decide whether a clock pass is needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rowtime.runtime.local_rows import of_source
 from rowtime.runtime.sources.contract import Slice, Source
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Taken:
         return self.source.count(self.part)
 
 
-def intake_of(spark: SparkSession, taken: Taken, control: StreamClocks, *, here: bool) -> Intake:
-    """Return the intake of one stream for one tick; ``here``: the driver may hold the rows itself."""
+def intake_of(spark: SparkSession, taken: Taken, control: StreamClocks) -> Intake:
+    """Return the intake of one stream for one tick."""
     source, part = taken.source, taken.part
     bounds = [(item.writer, item.position, item.at) for item in part.bounds]
     sent = {(item.writer, item.position): item.arrival for item in part.bounds if item.arrival is not None}
     moved = any(part.end[w] > part.start.get(w, 0) for w in part.end)
-    rows = _rows(spark, source, part, here=here) if moved and part.rows != 0 else None
+    rows = of_source(spark, source, part) if moved and part.rows != 0 else None
     count = taken.rows
     intake = Intake(
         rows if count != 0 else None,
@@ -81,11 +81,6 @@ def intake_of(spark: SparkSession, taken: Taken, control: StreamClocks, *, here:
     )
 
 
-def _rows(spark: SparkSession, source: Source, part: Slice, *, here: bool) -> DataFrame:
-    local = of_source(spark, source, part) if here else None
-    return source.read(spark, part) if local is None else local
-
-
 def _ends_inside(part: Slice, control: StreamClocks) -> bool:
     """Return True if rows of the range may follow the end of their stream."""
     return "end inside" in part.detail or any(at >= END for at in control.clocks.values())
@@ -96,7 +91,7 @@ PEEKED_ROWS = 100_000_000  # of one column, which the driver reads and judges in
 
 
 def _peek(source: Source, part: Slice) -> Peek | None:
-    """Return a reader of columns of a range with Arrow, if its files are accessible: no Spark job."""
+    """Return a reader of columns of a range with Arrow, if its files are accessible."""
     if part.rows is None or part.rows > PEEKED_ROWS:
         return None
     return Peek(partial(source.column, part), partial(source.rows, part))

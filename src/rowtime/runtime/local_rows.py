@@ -1,19 +1,18 @@
-"""Rows of a tick on the driver, if there are not too many: of sources, segments and its own tables."""
+"""Rows of a tick as frames: of sources and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from rowtime.core.columns import POSITION, WRITER
+from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.frames.frame import Frame
 from rowtime.frames.kinds import holds, type_text
-from rowtime.frames.local import MOST, LocalFrame
-from rowtime.frames.queries import TooMany
-from rowtime.frames.tables import Column, put_together, with_chunks
-from rowtime.operators.contract.state import Segment, rows_in
+from rowtime.frames.tables import Column, handed_out, put_together, with_chunks
 from rowtime.runtime.sources.contract import Scan, Slice, Source
 from rowtime.runtime.sources.scanned import Scanned
 from rowtime.runtime.sources.statistics import unskipped
@@ -22,56 +21,57 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-INSIDE = 2  # times the rows of a tick, the greatest number that operators may make or keep
 _TOO_LARGE = "spark.driver.maxResultSize"  # the setting that Spark names if rows are too large for the driver
-BYTES = 512 << 20  # of the rows of one source, or of one operator's state, that the driver holds
 
 
-def of_source(spark: SparkSession, source: Source, part: Slice) -> LocalFrame | None:
+def of_source(spark: SparkSession, source: Source, part: Slice) -> Frame:
     """Return the rows of a range: read by the source itself, if it can do that, or by Spark in one job."""
-    few = isinstance(source, Scanned) or (part.rows is not None and part.rows <= MOST)
-    own = source.given(part) if few else None
-    if own is None:
+    own = source.given(part)
+    if own is None or not all(holds(kind) for _, kind in own[0]):
         return _of_scan(spark, source, part)
-    if not all(holds(kind) for _, kind in own[0]):
-        return None
-    tables = _few(own[1])
-    rows = None if tables is None else LocalFrame.of(spark, put_together(own[0], tables), own[0])
+    rows = framed(spark, own[0], put_together(own[0], [*own[1]]))
     return _in_places(rows) if isinstance(source, Scanned) else rows
 
 
-def _of_scan(spark: SparkSession, source: Source, part: Slice) -> LocalFrame | None:
-    """Return rows that only Spark reads, in the order of their positions; ``None`` if there may be too many."""
-    taken = part.backlog if part.backlog is not None and part.backlog.unit == "bytes" else None
-    few = part.rows is not None and part.rows <= MOST if taken is None else taken.taken <= BYTES
-    if not few:
-        return None
+def framed(spark: SparkSession, fields: Sequence[Column], table: pa.Table) -> Frame:
+    """Return rows as a frame. Raises ``Refused`` (R189) for a type whose values Spark does not hand out."""
+    for name, kind in fields:
+        if not holds(kind):
+            what = f"{'a value on the way' if name.startswith('__') else name} is of type {kind.upper()}"
+            hint = "Add intervals of years and months to a date, or count the months as a number."
+            raise refuse("R189", f"{what}, which cannot be stored", hint)
+    return Frame.of(spark, table, fields)
+
+
+def _of_scan(spark: SparkSession, source: Source, part: Slice) -> Frame:
+    """Return rows that only Spark reads, in the order of their positions."""
     scan = source.scan(spark, part)
     fields = fields_of(scan)
-    if not all(holds(kind) for _, kind in fields):
-        return None
+    framed(spark, fields, pa.table({name: pa.nulls(0) for name, _ in fields}))
     try:
-        return _in_places(LocalFrame.of(spark, read(scan), fields))
+        return _in_places(framed(spark, fields, read(scan)))
     except Exception as error:
         if _TOO_LARGE in str(error):
-            raise TooMany(_TOO_LARGE) from error
+            what = "a tick has more rows than Spark hands out to this process"
+            hint = "Compute ticks in Spark's tasks: --small-ticks spark. Or take fewer rows a tick."
+            raise Failure(Problem("R515", what, hint=hint)) from error
         raise
 
 
-def _in_places(rows: LocalFrame | None) -> LocalFrame | None:
+def _in_places(rows: Frame) -> Frame:
     """Return rows of a source in the order of their positions: Spark's tasks give them in no order."""
-    return rows and (rows.in_order([WRITER, POSITION]) or rows)
+    return rows.in_order([WRITER, POSITION])
 
 
 def read(scan: Scan) -> pa.Table:
     """Return the rows of a scan; Spark decodes those that only it can decode in a job of their own."""
-    rows = scan.rows.toArrow()
+    rows = handed_out(scan.rows)
     if scan.decoding is None or scan.rest is None:
         return rows
     rows, rest = scan.decoding.decoded(rows)
     if rest.num_rows > rows.num_rows:
-        return scan.by_spark.rows.toArrow()
-    return pa.concat_tables([rows, scan.rest(rest).toArrow().cast(rows.schema)]) if rest.num_rows else rows
+        return handed_out(scan.by_spark.rows)
+    return pa.concat_tables([rows, handed_out(scan.rest(rest)).cast(rows.schema)]) if rest.num_rows else rows
 
 
 def fields_of(scan: Scan) -> Sequence[Column]:
@@ -81,20 +81,8 @@ def fields_of(scan: Scan) -> Sequence[Column]:
     return [(field.name, type_text(field.dataType)) for field in scan.rows.schema.fields]
 
 
-def of_segments(
-    spark: SparkSession, fields: Sequence[Column], segments: Sequence[Segment], table: Callable[[Segment], pa.Table]
-) -> LocalFrame | None:
-    """Return the rows of segments; ``table`` returns those of one."""
-    if not segments or rows_in(segments) > INSIDE * MOST or not all(holds(kind) for _, kind in fields):
-        return None
-    tables = _few(map(table, segments))
-    return None if tables is None else LocalFrame.of(spark, put_together(fields, tables), fields)
-
-
-def beside_files(
-    spark: SparkSession, schema: StructType, files: Sequence[str], tables: Sequence[pa.Table]
-) -> DataFrame:
-    """Return the rows of files and tables that are too many for the driver, as Spark's."""
+def in_spark(spark: SparkSession, schema: StructType, files: Sequence[str], tables: Sequence[pa.Table]) -> DataFrame:
+    """Return the rows of files and tables as Spark's, for a query over a table."""
     parts = []
     if files or not tables:
         parts.append(unskipped(spark.read.schema(schema).parquet(*files)))
@@ -104,18 +92,6 @@ def beside_files(
     return reduce(lambda one, other: one.unionByName(other), parts)
 
 
-def of_table(spark: SparkSession, schema: StructType, rows: pa.Table) -> LocalFrame | None:
+def of_table(spark: SparkSession, schema: StructType, rows: pa.Table) -> Frame:
     """Return the rows of a table, with the schema that Spark would give it."""
-    fields = [(field.name, type_text(field.dataType)) for field in schema.fields]
-    return LocalFrame.of(spark, rows, fields) if rows.num_rows <= INSIDE * MOST else None
-
-
-def _few(tables: Iterable[pa.Table]) -> list[pa.Table] | None:
-    """Return the tables, unless they are too large together."""
-    kept, used = [], 0
-    for table in tables:
-        kept.append(table)
-        used += table.nbytes
-        if used > BYTES:
-            return None
-    return kept
+    return framed(spark, [(field.name, type_text(field.dataType)) for field in schema.fields], rows)

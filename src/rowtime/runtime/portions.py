@@ -1,7 +1,7 @@
 """How much of a long input a tick takes: about as many rows as one process computes itself.
 
-A larger tick needs a Spark job for each operator, which take longer than several ticks, and more memory. The limits of
-the user hold as well: they say what a tick takes at most. A result never depends on how the input is cut into ticks.
+A larger tick needs more memory. The limits of the user hold as well: they say what a tick takes at most. A result never
+depends on how the input is cut into ticks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from rowtime.frames.local import MOST
+from rowtime.frames.frame import MOST
 from rowtime.runtime.sources.contract import Limits, Slice, Source
 
 TEXT: Final = 128 << 20
@@ -18,12 +18,11 @@ TEXT: Final = 128 << 20
 
 
 class Portions:
-    """The portions of a run; not ``wanted`` once Spark computes rows of a tick, whatever its size is."""
+    """The portions of a run."""
 
     def __init__(self) -> None:
         self._files: dict[str, int] = {}  # by stream: as many as have about `MOST` rows
         self._bytes: dict[str, int] = {}
-        self.wanted = True
 
     def take(
         self, stream: str, source: Source, before: Mapping[str, Any], given: Limits
@@ -31,7 +30,7 @@ class Portions:
         """Return the range of a stream after the entry ``before``; a smaller one if its files have too many rows."""
         while True:
             part, state = source.discover(before["offsets"], self._limits(stream, given), before["state"])
-            if not self.wanted or not part.rows:
+            if not part.rows:
                 return part, state
             if not part.counted:
                 if stream in self._bytes or part.backlog is None or part.backlog.unit != "bytes":
@@ -46,8 +45,6 @@ class Portions:
                 return part, state
 
     def _limits(self, stream: str, given: Limits) -> Limits:
-        if not self.wanted:
-            return given
         files, size = self._files.get(stream), self._bytes.get(stream)
         least = {"files": _least(given.files, files), "bytes": _least(given.bytes, size)}
         return replace(given, rows=_least(given.rows, MOST), **least)

@@ -16,7 +16,7 @@ from rowtime.core.columns import ROUTE
 from rowtime.operators.contract.state import Route
 from rowtime.runtime.file_form import FileForm
 
-PART: Final = 250_000  # rows from which the driver writes several files at once
+PART: Final = 250_000  # rows from which several files are written at once
 SMALL: Final = 200_000  # rows that the driver always collects, and copies at once
 BLOCK: Final = 65_536  # rows; in a large segment that is sorted by time, few are read to close few windows
 

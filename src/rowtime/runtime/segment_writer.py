@@ -1,9 +1,6 @@
-"""Writes the rows of one Spark job into several files, one per route.
+"""Writes rows into several files, one per route: a tick's aggregation has rows to emit and rows to keep.
 
-A tick's aggregation has rows to emit and rows to keep. Both are written in one job: each task writes its rows to
-Parquet files by route, and reports the files with their counts and times. Rows that fit on the driver are collected and
-written there, which costs less than tasks with a Python worker, in small and in large ticks
-(`docs/design/tick-cost.md`).
+The rows of a static table are Spark's: each task writes its rows to files, and reports them with their counts.
 """
 
 from __future__ import annotations
@@ -22,88 +19,73 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
-from pyspark.sql.types import BooleanType, DateType, NullType, NumericType, TimestampNTZType, TimestampType
 
 from rowtime.client.parquet_statistics import trusted
 from rowtime.core.checksums import checksum
-from rowtime.core.columns import LINE, ROUTE, WRITER
+from rowtime.core.columns import LINE, ROUTE
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.partition_folders import folder_of
 from rowtime.core.shared_paths import temporary
 from rowtime.core.stores import Place
-from rowtime.frames.local import MOST, is_local
+from rowtime.frames.frame import Frame
 from rowtime.frames.queries import FEW_ROWS, give_back
 from rowtime.operators.contract import quoted
 from rowtime.operators.contract.state import Route, Segment
-from rowtime.operators.rows.collected import collected, loosened
 from rowtime.runtime.file_form import FileForm
-from rowtime.runtime.local_rows import INSIDE
+from rowtime.runtime.loose_types import loosened
 from rowtime.runtime.route_rows import BLOCK, SMALL, Chosen, Values, alike, chosen_by, parts_of, rows_of
 from rowtime.state.files import arrived, begin, begin_to_sync, make_folder, sync_names
 
 PARQUET, STATE = FileForm(), FileForm(dictionary=False)
-LARGEST = 512 << 20  # bytes that it collects; Spark refuses to collect more than 1 GiB
-LONG = 1024  # assumed bytes of a value without a fixed width, so that rows of text are not underestimated
-NAME, NAMES = 64, (WRITER, "writer", "reason")  # bytes of a writer's name or a reason, which are short
-HELD = LARGEST  # bytes of intermediate results that stay in memory, where they are anyway
+HELD = 512 << 20  # bytes of intermediate results that stay in memory, where they are anyway
 _PLAIN = re.compile(r"\w+")
 _REPORT = "route string, path string, rows bigint, lowest bigint, highest bigint, sum bigint, size bigint"
 
 
 def write_routes(  # noqa: PLR0913 - what, where, and in which form
-    rows: DataFrame | pa.Table,
+    rows: Frame | pa.Table | DataFrame,
     folder: Place,
     stem: str,
     routes: Mapping[str, Route],
-    count: int | None,
     form: FileForm = PARQUET,
     held: Collection[str] = (),
 ) -> tuple[dict[str, list[Segment]], dict[str, pa.Table]]:
-    """Write ``rows`` (with a column ``__route``) below ``folder``; one Spark job, if they are Spark's.
+    """Write ``rows`` (with a column ``__route``) below ``folder``; one Spark job, if they are those of a static table.
 
-    ``held``: routes whose rows are not needed after the tick. If the driver has them, they stay in memory: their
+    ``held``: routes whose rows are not needed after the tick. They stay in memory, unless they are very large: their
     segments have no file, and so no checksum. ``form``: of the files; text files have their lines in column ``__line``.
     Names of files sort in the order of the rows, within each folder.
 
-    Files and objects that the driver writes are durable once `files.arrived` returns: then an entry that names them may
-    be committed. Returns the segments of each route, with paths below ``folder``; and, if the driver wrote few rows,
-    the rows themselves.
+    Files and objects that this process writes are durable once `files.arrived` returns: then an entry that names them
+    may be committed. Returns the segments of each route, with paths below ``folder``; and, if few rows were written
+    here, the rows themselves.
     """
     target = _Target(folder, stem, form)
-    tables: dict[str, pa.Table] = {}
     rows = _narrowed(rows, routes)
-    if is_local(rows):  # later readers have them on the driver too
-        written, tables = _write_here(rows.toArrow(), target, routes, held, INSIDE * MOST)
-    elif isinstance(rows, pa.Table):
-        written, tables = _write_here(rows, target, routes, held, SMALL)
-    elif fits_the_driver(rows, count):
-        written, tables = _write_here(collected(rows), target, routes, held, SMALL)
-    else:
-        written = _write_there(loosened(rows), target, routes)
-        paths = [folder / segment.path for segments in written.values() for segment in segments]
-        for place in {path.parent for path in paths} if form.folders else {folder} if paths else ():
-            sync_names(place)
-    return written, tables
+    if isinstance(rows, Frame):
+        rows = rows.toArrow()
+    if isinstance(rows, pa.Table):
+        return _write_here(rows, target, routes, held)
+    written = _write_there(loosened(rows), target, routes)
+    paths = [folder / segment.path for segments in written.values() for segment in segments]
+    for place in {path.parent for path in paths} if form.folders else {folder} if paths else ():
+        sync_names(place)
+    return written, {}
 
 
-def _narrowed(rows: DataFrame | pa.Table, routes: Mapping[str, Route]) -> DataFrame | pa.Table:
+def _narrowed(rows: Frame | pa.Table | DataFrame, routes: Mapping[str, Route]) -> Frame | pa.Table | DataFrame:
     """Return the rows without the columns that no route has, which then need not be computed."""
     names = rows.column_names if isinstance(rows, pa.Table) else rows.columns
     read = {ROUTE, *(name for route in routes.values() for name in (*route.columns.values(), route.time))}
-    few = is_local(rows) and rows.sized <= FEW_ROWS  # another SELECT takes longer
+    few = isinstance(rows, Frame) and rows.sized <= FEW_ROWS  # another SELECT takes longer
     if few or read.issuperset(names) or len({name.lower() for name in names}) < len(names):
         return rows
     chosen = [name for name in names if name in read]
     return rows.select(chosen) if isinstance(rows, pa.Table) else rows.select(*map(quoted, chosen))
 
 
-def fits_the_driver(rows: DataFrame, count: int | None) -> bool:
-    """Return True if at most so many rows may be collected."""
-    return is_local(rows) or (count is not None and (count <= SMALL or count * _width(rows) <= LARGEST))
-
-
 def write_table(table: pa.Table, folder: Place, stem: str, name: str, time: str | None) -> Segment:
-    """Write rows on the driver to one file, durable as in `write_routes`; ``time``: the column of the range."""
+    """Write rows to one file, durable as in `write_routes`; ``time``: the column of the range."""
     file = _File(_Target(folder, stem, STATE), name, 0, ())
     file.whole = table
     file.write(table, table[time] if time else pa.array([0]))
@@ -130,13 +112,6 @@ def _write_there(rows: DataFrame, target: _Target, routes: Mapping[str, Route]) 
     return written
 
 
-def _width(rows: DataFrame) -> int:
-    """Return an estimate of a row's size in bytes: the maximum, or for text a likely value."""
-    fixed = (NumericType, DateType, TimestampType, TimestampNTZType, BooleanType, NullType)
-    fields = rows.schema.fields
-    return sum(8 if isinstance(f.dataType, fixed) else NAME if f.name in NAMES else LONG for f in fields)
-
-
 @dataclass(frozen=True)
 class _Target:
     """Where files go and of which kind they are."""
@@ -152,12 +127,12 @@ class _Target:
 
 
 def _write_here(
-    table: pa.Table, target: _Target, routes: Mapping[str, Route], held: Collection[str], most: int
+    table: pa.Table, target: _Target, routes: Mapping[str, Route], held: Collection[str]
 ) -> tuple[dict[str, list[Segment]], dict[str, pa.Table]]:
     give_back(table.num_rows)
     written: dict[str, list[Segment]] = {name: [] for name in routes}
     tables: dict[str, pa.Table] = {}
-    quick = held if table.num_rows <= most and table.nbytes <= HELD else ()
+    quick = held if table.nbytes <= HELD else ()
     parts = [
         (name, number, values, Chosen(rows.whole()) if name in quick else rows)
         for name, number, values, rows in parts_of(table, routes, target.form)

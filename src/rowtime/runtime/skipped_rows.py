@@ -13,19 +13,17 @@ from functools import reduce
 from typing import Any, Final
 
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from rowtime.core.clock import least
 from rowtime.core.columns import POSITION, ROWTIME, WRITER
 from rowtime.core.stores import Place
 from rowtime.core.time import END, MIN_MICROS
 from rowtime.expr.store_assignment import as_read
+from rowtime.frames.frame import Frame
 from rowtime.operators.contract import quoted
 from rowtime.operators.gates.rejected import ADDED, Rejected, readers_of, shown_as
 from rowtime.plan.program import Program
 from rowtime.runtime.skipping import is_skipped
-from rowtime.runtime.sources.statistics import unskipped
-from rowtime.runtime.spark_paths import for_spark
 from rowtime.runtime.tick import RunningTick
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.memory import read_table
@@ -76,9 +74,9 @@ def _files(place: Checkpoint, skip: Skip) -> Iterator[Place]:
             yield file
 
 
-def _rows(running: RunningTick, program: Program, reader: Rejected, skip: Skip, file: Place) -> DataFrame:
+def _rows(running: RunningTick, program: Program, reader: Rejected, skip: Skip, file: Place) -> Frame:
     """Return a file of skipped rows, which has the columns of the target, in the form of the query's refused rows."""
-    rows = unskipped(running.spark.read.parquet(for_spark(file)))
+    rows = running.frame(reader, read_table(file))
     edges = [edge for edge in program.edges if edge.pump == skip["pump"]]
     taken = {assigned.source: assigned.name for edge in edges for assigned in edge.assigned if assigned.source}
     types = dict(zip(reader.gate.emits().names, running.types(reader.gate), strict=True))

@@ -1,4 +1,4 @@
-"""Schemas of kept rows in the journal, in the form for Spark and for rows on the driver."""
+"""Schemas of kept rows in the journal, in the form for Spark and for frames."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StructField, StructType
 
+from rowtime.frames.frame import Frame
 from rowtime.frames.kinds import spark_type, type_text
-from rowtime.frames.local import is_local
-from rowtime.operators.rows.collected import loose
+from rowtime.runtime.loose_types import loose
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,16 +29,16 @@ def fields_of(stored: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return _fields(json.dumps(stored))
 
 
-def stored(rows: DataFrame | pa.Table, columns: Mapping[str, str]) -> dict[str, Any]:
+def stored(rows: Frame | pa.Table | DataFrame, columns: Mapping[str, str]) -> dict[str, Any]:
     """Return the schema in which columns of some rows are kept; ``columns``: their names in the rows, by name."""
     return {"type": "struct", "fields": [*_stored(rows, columns)]}
 
 
-def _stored(rows: DataFrame | pa.Table, columns: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+def _stored(rows: Frame | pa.Table | DataFrame, columns: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
     if isinstance(rows, pa.Table):
         for name, source in columns.items():
             yield _of_arrow(name, rows.schema.field(source).type)
-    elif is_local(rows):
+    elif isinstance(rows, Frame):
         kinds = dict(rows.fields)
         yield from (_of_frame(name, kinds[source]) for name, source in columns.items())
     else:

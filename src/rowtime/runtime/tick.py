@@ -18,17 +18,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField
 
-from rowtime.core.columns import BOUND, DUE, ROUTE
+from rowtime.core.columns import BOUND, DUE, ROUTE, ROW_NUMBER
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.stores import Place
 from rowtime.frames.constants import value_of
-from rowtime.frames.tables import with_chunks
+from rowtime.frames.frame import Frame
+from rowtime.frames.queries import FEW_ROWS
+from rowtime.frames.tables import put_together
 from rowtime.operators.contract import Control, Delta, Operator
 from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.peek import Peek
 from rowtime.operators.contract.state import C, Keeper, Route, Segment
-from rowtime.operators.rows.collected import loose
 from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.operators.streams.table import Table
@@ -39,15 +40,13 @@ from rowtime.runtime.begun import OUTCOME, Begun, Outcome, carried, continued
 from rowtime.runtime.clock_pass import clock_pass
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.given_rows import GivenRows
-from rowtime.runtime.late_session import describe_jobs
+from rowtime.runtime.loose_types import loose, loosened
 from rowtime.runtime.meter import Meter
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed
-from rowtime.runtime.refusal import Refusal, Rejection
-from rowtime.runtime.route_rows import SMALL
+from rowtime.runtime.refusal import Refusal, Rejection, stopped_by
 from rowtime.runtime.segment_writer import PARQUET, STATE, write_routes, write_table
 from rowtime.runtime.sinks.failures import naming
 from rowtime.runtime.sinks.staging import Stage
-from rowtime.runtime.sources.statistics import unskipped
 from rowtime.runtime.spark_paths import for_spark
 from rowtime.runtime.static_tables import rows_of
 from rowtime.runtime.stored_schemas import fields_of, schema_of, stored
@@ -70,7 +69,7 @@ class RunningTick:
         number: int,
         folder: Place,
         entry: Mapping[str, Any],
-        intakes: Callable[[Operator, StreamClocks, bool], Intake],
+        intakes: Callable[[Operator, StreamClocks], Intake],
         deliver: Mapping[str, Stage],
         adopted: Mapping[str, Mapping[str, str]],
         changing: Collection[str],
@@ -87,12 +86,12 @@ class RunningTick:
         self.narrowed: Narrowed = {}
         self.column_types = ColumnTypes(spark)
         self.gate_of: Callable[[Operator], str] | None = None
+        self.stops, self.why = False, ""  # the first row that cannot be computed ends the run; why, in words
         self.ledger: Ledger = {}
-        self.skipped: dict[str, list[DataFrame]] = {}  # by gate; the ledger has counted them already
+        self.skipped: dict[str, list[Frame]] = {}  # by gate; the ledger has counted them already
         self.jobs, self.held = list[str](), dict[str, int]()  # ``held``: what the process that stepped has counted
         self.meter, self.given, self.now = Meter(), GivenRows(), 0
         self._intakes, self._deliver, self._adopted, self._changing = intakes, deliver, adopted, changing
-        self.local, self.here = True, False  # ``here``: Spark runs a job only if an operator is given rows of it
         self._refused: dict[str, list[tuple[str, Sequence[Segment]]]] = {}
         self._tables, self._written = dict[str, pa.Table](), list[str]()
 
@@ -107,7 +106,7 @@ class RunningTick:
         """Return what this tick takes from the source of a stream."""
         control = self.control(node)
         assert isinstance(control, StreamClocks)
-        intake = self._intakes(node, control, self.local)
+        intake = self._intakes(node, control)
         if intake.modes:
             self.remember(node, modes=intake.modes)
         return intake
@@ -134,12 +133,12 @@ class RunningTick:
         key = f"{node.name}/{what}"
         return TickSegments(self, node, key, self.logs.setdefault(key, SegmentLog()))
 
-    def refused(self, gate: str) -> Sequence[DataFrame]:
+    def refused(self, gate: str) -> Sequence[Frame]:
         """Return the rows that a gate refused in this tick, and those that were skipped before it."""
         return [*self.skipped.get(gate, ()), *(self.read(*written) for written in self._refused.get(gate, ()))]
 
     def scalar(self, query: str) -> int:
-        """Return the value of a query over constants; if Spark has to, it folds it, without a job."""
+        """Return the value of a query over constants; Spark folds what has no translation, without a job."""
         return int(self.spark.sql(query).collect()[0][0]) if (value := value_of(query, self.spark)) is None else value
 
     def types(self, node: Operator) -> Sequence[str]:
@@ -158,9 +157,12 @@ class RunningTick:
         """Return whether an operator above needs each change of its events."""
         return node.name in self._changing
 
-    def lookup(self, node: Table) -> DataFrame:
-        """Return the present rows of a static table: those given from Python, else from Spark."""
-        return rows_of(self.spark, node, self.tables.get(node.table))
+    def lookup(self, node: Table) -> Frame | DataFrame:
+        """Return the present rows of a static table, with numbers: those given from Python, else from Spark."""
+        rows = rows_of(self.spark, node, self.tables.get(node.table))
+        rows = loosened(rows.selectExpr("*", f"monotonically_increasing_id() AS {ROW_NUMBER}"))
+        table = rows.limit(FEW_ROWS + 1).toArrow()
+        return rows if table.num_rows > FEW_ROWS else local_rows.of_table(self.spark, rows.schema, table)
 
     def reread(self, node: TableVersions, *, first: bool) -> DataFrame | None:
         """Return the present rows of a table; in a replay the versions of the checkpoint, once."""
@@ -170,19 +172,13 @@ class RunningTick:
         return rows_of(self.spark, node, self.tables.get(node.table))
 
     def describe(self, node: Operator, what: str) -> None:
-        """Name the next jobs in Spark's UI: tick, operator, purpose."""
+        """Note what is done now, for those who watch: tick, operator, purpose."""
         self.jobs.append(f"tick {self.number} · {node.kind} {node.name}: {what}")
-        if not self.here:
-            self.name_jobs()
-
-    def name_jobs(self) -> None:
-        """Name the next jobs with the last description."""
-        describe_jobs(self.spark, self.jobs[-1] if self.jobs else "")
 
     def write(
-        self, node: Operator, rows: DataFrame | pa.Table, routes: Mapping[str, Route], count: int | None
+        self, node: Operator, rows: Frame | pa.Table | DataFrame, routes: Mapping[str, Route]
     ) -> Mapping[str, Sequence[Segment]]:
-        """Write rows to new files of the checkpoint, one route each, in at most one Spark job."""
+        """Write rows to new files of the checkpoint, one route each, one Spark job for those of a static table."""
         for name, route in routes.items():
             self.schemas[f"{node.name}/{name}"] = stored(rows, route.columns)
         stem = f"state/{folder_of(node.name)}/{self.number:012d}"
@@ -191,15 +187,15 @@ class RunningTick:
         passing = {name for name in routes if f"/{name}" in _PASSING}
         adopted = bool(passing) and self.adopted_as(node) is not None  # the files are a sink's
         form, held = (PARQUET, set()) if adopted else (STATE, passing)
-        written, tables = write_routes(rows, self.folder, stem, routes, count, form, held)
+        written, tables = write_routes(rows, self.folder, stem, routes, form, held)
         self._tables.update(tables)
-        if self.local:  # the next tick reads them at once if they are few
-            self.memory.remember((s for name in written if name not in passing for s in written[name]), tables)
+        # The next tick reads them at once if they are few.
+        self.memory.remember((s for name in written if name not in passing for s in written[name]), tables)
         self._new(segment for of_route in written.values() for segment in of_route if segment.sum is not None)
         return written
 
     def keep(self, node: Operator, what: str, rows: pa.Table, time: str) -> Sequence[Segment]:
-        """Write rows from the driver to a new file of the checkpoint."""
+        """Write rows to a new file of the checkpoint."""
         if not rows.num_rows:
             return []
         stem = f"state/{folder_of(node.name)}/{self.number:012d}"
@@ -208,25 +204,15 @@ class RunningTick:
         self._new([segment])
         return [segment]
 
-    def frame(self, node: Keeper[Any], rows: pa.Table) -> DataFrame:
-        """Return rows of the driver as a DataFrame: few from memory, many from a file that the tick removes."""
-        schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
-        if self.local and (local := local_rows.of_table(self.spark, schema, rows)) is not None:
-            return local
-        if rows.num_rows <= SMALL:
-            return self.spark.createDataFrame(with_chunks(rows), schema=schema)
-        stem = f"state/{folder_of(node.name)}/{self.number:012d}"
-        segment = write_table(rows, self.folder, stem, "complete", None)
-        self._new([segment])
-        return unskipped(self.spark.read.schema(schema).parquet(for_spark(self.folder / segment.path)))
+    def frame(self, node: Keeper[Any], rows: pa.Table) -> Frame:  # noqa: ARG002 - the contract's
+        """Return rows as a frame."""
+        return local_rows.of_table(self.spark, from_arrow_schema(rows.schema, prefer_timestamp_ntz=True), rows)
 
-    def judge(
-        self, node: Operator, rows: DataFrame, gate: Gate, count: int | None, peeked: Iterable[pa.Table] | None = None
-    ) -> Verdict:
+    def judge(self, node: Operator, rows: Frame, gate: Gate, peeked: Iterable[pa.Table] | None = None) -> Verdict:
         """Decide at a gate which rows are refused."""
         self.describe(node, "clock pass")
         with self.meter.part(CLOCK):
-            verdict = self.decided(node, rows, gate, count, peeked)
+            verdict = self.decided(node, rows, gate, peeked)
         clock_pass.check(node.name, verdict)
         if gate.of_time:
             self.meter.saw(node.name, verdict.lowest, verdict.highest, verdict.mean)
@@ -246,12 +232,12 @@ class RunningTick:
     def account(  # noqa: PLR0913 - as in the contract
         self,
         node: Operator,
-        rows: DataFrame,
+        rows: Frame,
         verdict: Verdict,
         time: str,
         clock: str | None = None,
         peek: Peek | None = None,
-    ) -> DataFrame:
+    ) -> Frame:
         """Count refused rows in the ledger; return the accepted rows."""
         self.ledger.setdefault(node.name, Counter()).update(verdict.counts)
         accepted = rows
@@ -262,30 +248,30 @@ class RunningTick:
             accepted = refusal.others(rows)
         return accepted.where(f"{BOUND} IS NULL") if BOUND in rows.columns else accepted
 
-    def refuse(self, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
+    def refuse(self, node: Operator, rows: Frame, broken: str) -> Frame:
         """Refuse as MALFORMED the rows in which the column ``broken`` is not NULL; return the others without it."""
         self.describe(node, "tell apart the rows that do not fit")
-        split = apart(rows, broken, count)
+        split = apart(rows, broken)
         self.ledger.setdefault(node.name, Counter()).update(split.counts)
         if split.refused is not None:
             self._reject(node.name, split.refused, split.counts["MALFORMED"])
         return split.accepted
 
-    def refuse_computed(self, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
+    def refuse_computed(self, node: Operator, rows: Frame, broken: str) -> Frame:
         """Refuse rows that an operator has computed, at the gate of its query."""
         assert self.gate_of is not None
-        return self.refuse_failing(self.gate_of(node), node, rows, broken, count, "computed")
+        return self.refuse_failing(self.gate_of(node), node, rows, broken, "computed")
 
-    def refuse_failing(  # noqa: PLR0913 - who refuses what
-        self, gate: str, node: Operator, rows: DataFrame, broken: str, count: int | None, kind: str = "rejected"
-    ) -> DataFrame:
+    def refuse_failing(self, gate: str, node: Operator, rows: Frame, broken: str, kind: str = "rejected") -> Frame:
         """Refuse rows that cannot be computed, at the gate of a query; it counts only these.
 
         A tick without such a row is not examined, so the number of passed rows is unknown there.
         """
         self.describe(node, "find the rows that cannot be computed")
-        split = apart(rows, broken, count)
+        split = apart(rows, broken)
         if split.refused is not None:
+            if self.stops:
+                raise stopped_by(gate, split.refused, self.why)
             many = split.counts["MALFORMED"]
             self.ledger.setdefault(gate, Counter()).update({"in": many, "accepted": 0, "MALFORMED": many})
             self._reject(node.name, split.refused, many, gate, kind)
@@ -315,7 +301,7 @@ class RunningTick:
 
     def begun(self, entry: Mapping[str, Any]) -> Begun | None:
         """Return the tick for another process; ``None`` if its steps need rows of this one. ``entry``: the last."""
-        if not self.local or self.skipped or self.trying:
+        if self.skipped or self.trying:
             return None
         return Begun.of(self, carried(entry, self._stored, self.controls))
 
@@ -332,21 +318,25 @@ class RunningTick:
         self.meter.wrote(listed := [*segments])
         self._written += (segment.path for segment in listed)
 
-    def read(self, key: str, segments: Sequence[Segment]) -> DataFrame:
-        """Return rows of segments: from memory if the driver wrote them in this tick, or from their files."""
-        if self.local:
-            local = local_rows.of_segments(self.spark, fields_of(self.schemas[key]), segments, self.table)
-            if local is not None:
-                return local
+    def read(self, key: str, segments: Sequence[Segment]) -> Frame:
+        """Return rows of segments: from memory if they were written in this tick, or from their files."""
+        fields = fields_of(self.schemas[key])
+        if not segments:
+            return Frame.empty(self.spark, fields)
+        return local_rows.framed(self.spark, fields, put_together(fields, [*map(self.table, segments)]))
+
+    def in_spark(self, node: Operator, what: str, segments: Sequence[Segment]) -> DataFrame:
+        """Return kept rows of a static table as Spark's, for a query that is computed once."""
+        key = f"{node.name}/{what}"
         held, files = ([s for s in segments if (s.path in self._tables) is kept] for kept in (True, False))
         if files and all(segment.sum is not None for segment in held):  # all can be read at once
             held, files = [], [*segments]
         self.memory.check(s for s in files if s.path not in self._written)  # their checksums are new
         of = [for_spark(self.folder / s.path) for s in files], [self._tables[s.path] for s in held]
-        return local_rows.beside_files(self.spark, schema_of(self.schemas[key]), *of)
+        return local_rows.in_spark(self.spark, schema_of(self.schemas[key]), *of)
 
     def table(self, segment: Segment, names: Sequence[str] | None = None) -> pa.Table:
-        """Return the rows of a segment on the driver, with at least some columns."""
+        """Return the rows of a segment, with at least some columns."""
         written = self._tables.get(segment.path)
         return self.memory.get(segment, names) if written is None else written
 
@@ -389,7 +379,7 @@ class RunningTick:
         stem = f"state/{folder_of(name)}/{self.number:012d}-{uuid.uuid4().hex[:6]}"
         route = {"rejected": Route(0, dict(zip(names, names, strict=True)), DUE)}
         rows = rejection.by_values if kind == "computed" else rejection.rows
-        written, tables = write_routes(rows, self.folder, stem, route, count)
+        written, tables = write_routes(rows, self.folder, stem, route)
         self._tables.update(tables)
         self.meter.wrote(written["rejected"])
         if sum(segment.rows for segment in written["rejected"]) != count:

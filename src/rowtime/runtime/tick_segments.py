@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rowtime.operators.contract import Operator
-from rowtime.operators.contract.state import Kept, Segment, rows_in
+from rowtime.operators.contract.state import Kept, Segment
 from rowtime.runtime.held import counts_groups
 from rowtime.state.segments import SegmentLog
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from rowtime.frames.frame import Frame
     from rowtime.runtime.tick import RunningTick
 
 
@@ -52,10 +51,10 @@ class TickSegments:
         kept = (one for note in self._node.keeps() for one in note.rows if self._key == f"{self._node.name}/{one.name}")
         return next(kept, None)
 
-    def read(self, segments: Sequence[Segment]) -> DataFrame:
-        """Return the rows of some segments, from the driver's memory if it wrote them in this tick."""
-        return self._tick.given.whole(self._tick.read(self._key, segments), rows_in(segments))
+    def read(self, segments: Sequence[Segment]) -> Frame:
+        """Return the rows of some segments, from memory if they were written in this tick."""
+        return self._tick.read(self._key, segments)
 
     def tables(self, segments: Sequence[Segment]) -> Sequence[pa.Table]:
-        """Return the rows of some segments on the driver, one table per segment."""
+        """Return the rows of some segments, one table per segment."""
         return [self._tick.memory.get(segment) for segment in segments]

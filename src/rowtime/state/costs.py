@@ -36,10 +36,10 @@ JOURNAL: Final = "journal"
 PARTS: Final[Mapping[str, str]] = {
     INPUT: "asking the sources what is new",
     PLANNING: "building queries, and computations inside operators",
-    CLOCK: "deciding which rows gates refuse, with the Spark jobs for that",
-    JOBS: "Spark jobs of operators",
+    CLOCK: "deciding which rows gates refuse",
+    JOBS: "Spark jobs: the one that computes the tick in tasks, or those for values that only Spark computes",
     DRIVER: "queries of operators on the driver",
-    SINKS: "writing the rows for sinks, with the Spark jobs for that, and delivering them",
+    SINKS: "writing the rows for sinks, and delivering them",
     JOURNAL: "the journal entry, and the cleanup after it",
 }
 """The parts of a tick. They do not overlap, and their sum is the whole."""

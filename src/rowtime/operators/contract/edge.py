@@ -23,8 +23,7 @@ from rowtime.operators.contract.state import Segment
 from rowtime.sql.generate import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from rowtime.frames.frame import Frame
     from rowtime.kernels.timeline import Timeline
 
 _WAY = re.compile(r"( ASC| DESC)?( NULLS (FIRST|LAST))?$")
@@ -161,7 +160,7 @@ class Shape:
         """Return the shape without these, if no gate above needs them."""
         return replace(self, extra=tuple(name for name in self.extra if name not in ORIGIN))
 
-    def with_origin(self, kept: DataFrame) -> DataFrame:
+    def with_origin(self, kept: Frame) -> Frame:
         """Return kept rows; those of a plan without a gate that needs them get an empty writer and no position."""
         if not self.has_origin:
             return kept
@@ -194,23 +193,20 @@ def shaped_once(emits: Callable[[Any], Shape]) -> Callable[[Any], Shape]:
 class Delta:
     """The data that passes over an edge in one tick: new rows and the bounds after them.
 
-    ``rows`` is ``None`` if there are certainly none. ``count`` is an upper limit; if it is unknown, ``about`` is the
-    number of rows from which they are computed, if that is known. Every rowtime is in [``lowest``, ``highest``] (µs
-    UTC). ``peek`` reads columns of every row without a Spark job, if the source can; ``files`` are the rows in files
+    ``rows`` is ``None`` if there are certainly none. Every rowtime is in [``lowest``, ``highest``] (µs
+    UTC). ``peek`` reads columns of every row without the others, if the source can; ``files`` are the rows in files
     that a sink may take as they are, ``final`` other events. ``timeline``: the event time's bounds. ``left``: the
     clocks of writers that left after their rows of this tick. ``partial``: the rows are partial results of the
     operator above (`Operator.combined`).
     """
 
-    rows: DataFrame | None
+    rows: Frame | None
     clocks: Clocks
-    count: int | None = None
     lowest: int = BEGINNING
     highest: int = END
     peek: Peek | None = None
     files: tuple[Segment, ...] | None = None
     final: tuple[Segment, ...] = ()
     timeline: Timeline | None = None
-    about: int | None = None
     left: Clocks = field(default_factory=dict)
     partial: bool = False

@@ -10,7 +10,7 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract.peek import Peek
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from rowtime.frames.frame import Frame
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Intake:
     bound of a writer at a position arrived, if recorded.
     """
 
-    rows: DataFrame | None
+    rows: Frame | None
     count: int | None = None
     peek: Peek | None = None
     gated: bool = False

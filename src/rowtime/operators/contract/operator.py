@@ -2,7 +2,7 @@
 
 The order in an operator file is: ``requires``, ``keeps``, ``emits``, ``promises``, ``step``. The first four are pure
 Python on facts and scalars: the planner, EXPLAIN and the running tick all use the same ones. ``step`` turns the new
-rows of a tick (DataFrames) into results; it is the only place that touches Spark.
+rows of a tick (frames) into results; it is the only place that touches Spark.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from rowtime.operators.contract.state import Control, StateNote
 from rowtime.operators.contract.tick import Tick
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
     from sqlglot import exp
 
+    from rowtime.frames.frame import Frame
     from rowtime.operators.order.ordered import Ordered
     from rowtime.operators.over.over_calls import RunningMark
 
@@ -296,11 +296,11 @@ class Operator(ABC):
         """Return the scalars that keep its earlier promises valid if it continues with another tolerance."""
         return {}
 
-    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
-        """Return an empty DataFrame with its columns, typed by Spark; ``rows`` gives an empty input."""
+    def typed(self, rows: Callable[[Operator], Frame]) -> Frame:
+        """Return an empty Frame with its columns, with Spark's types; ``rows`` gives an empty input."""
         return rows(self.inputs[0])
 
-    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:  # noqa: ARG002 - the operator's
+    def between(self, rows: Callable[[Operator], Frame]) -> list[Frame]:  # noqa: ARG002 - the operator's
         """Return the empty tables between its inputs and its result over which it has expressions."""
         return []
 

@@ -1,11 +1,17 @@
-"""Peeking: reads columns of all rows of an edge from their source, without a Spark job."""
+"""Peeking: reads columns of all rows of an edge from their source, without the others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+
+from rowtime.core.columns import POSITION, WRITER
+
+if TYPE_CHECKING:
+    from rowtime.frames.frame import Frame
 
 
 @dataclass(frozen=True)
@@ -28,3 +34,12 @@ class Peek:
             return self.rows({name: passed[column] for name, column in wanted.items()})
 
         return Peek(lambda name: self.times(passed[name]) if name in passed else None, rows)
+
+
+def times_of(rows: Frame | None, peek: Peek | None, name: str) -> pa.Table | None:
+    """Return writer, position and a time (``t``, BIGINT µs) of each row; ``None`` if that needs a query."""
+    if rows is not None and rows.known is not None and WRITER in rows.columns:
+        times = rows.column(name).cast("int64")
+        return pa.table({WRITER: rows.column(WRITER), POSITION: rows.column(POSITION), "t": times})
+    pieces = None if peek is None else peek.times(name)
+    return None if pieces is None else pa.concat_tables(pieces)

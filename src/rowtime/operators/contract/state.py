@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from rowtime.frames.frame import Frame
     from rowtime.operators.contract.operator import Operator
     from rowtime.operators.contract.tick import Tick
-
-LARGE = 200_000  # rows of state: above this, filters are written so that Parquet skips row groups
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def rows_in(segments: Iterable[Segment]) -> int:
 class Route:
     """Where some rows of a write go: those whose ``__route`` is ``key`` or in ``more``; the latter also go elsewhere.
 
-    ``columns``: those of the file and of the DataFrame; ``time``: a BIGINT column (µs) whose range a segment stores.
+    ``columns``: those of the file and of the Frame; ``time``: a BIGINT column (µs) whose range a segment stores.
     """
 
     key: int
@@ -128,15 +127,15 @@ class Kept:
         """Return the route for such rows."""
         return Route(key, {name: name for name in self.columns}, self.time)
 
-    def write(self, tick: Tick, node: Operator, rows: DataFrame, count: int | None) -> Sequence[Segment]:
+    def write(self, tick: Tick, node: Operator, rows: Frame | DataFrame) -> Sequence[Segment]:
         """Write rows, which have these columns and more, to new files that are not state yet."""
         route = self.route()
         rows = rows.selectExpr(*map(quoted, {**route.columns, self.time: self.time}), f"0 AS {ROUTE}")
-        return tick.write(node, rows, {self.name: route}, count)[self.name]
+        return tick.write(node, rows, {self.name: route})[self.name]
 
-    def keep(self, tick: Tick, node: Operator, rows: DataFrame, count: int | None) -> Sequence[Segment]:
+    def keep(self, tick: Tick, node: Operator, rows: Frame) -> Sequence[Segment]:
         """Write rows to new files that become state with this tick's commit."""
-        written = self.write(tick, node, rows, count)
+        written = self.write(tick, node, rows)
         tick.segments(node, self.name).add(written)
         return written
 
@@ -144,13 +143,13 @@ class Kept:
         """Return the note of a state that consists of such rows alone."""
         return StateNote(what, until, by, rows=(self,))
 
-    def compact(self, tick: Tick, node: Operator, what: str, wanted: Callable[[DataFrame], DataFrame]) -> None:
+    def compact(self, tick: Tick, node: Operator, what: str, wanted: Callable[[Frame], Frame]) -> None:
         """Combine many segments into one, with the rows that are still ``wanted``; ``what``: in words."""
         segments = tick.segments(node, self.name)
         if crowded := segments.crowded():
             tick.describe(node, f"compact {what}")
             rows = wanted(segments.read(crowded))
-            segments.replace(crowded, self.write(tick, node, rows, rows_in(crowded)))
+            segments.replace(crowded, self.write(tick, node, rows))
 
 
 @dataclass(frozen=True)
@@ -213,12 +212,12 @@ class Segments(Protocol):
         """Return the segments to merge now, so that their number stays O(log) of the number of ticks."""
         ...
 
-    def read(self, segments: Sequence[Segment]) -> DataFrame:
+    def read(self, segments: Sequence[Segment]) -> Frame:
         """Return the rows of some segments."""
         ...
 
     def tables(self, segments: Sequence[Segment]) -> Sequence[pa.Table]:
-        """Return the rows on the driver, one table per segment; tables cached in earlier ticks are not read again."""
+        """Return the rows, one table per segment; tables cached in earlier ticks are not read again."""
         ...
 
     @property

@@ -9,9 +9,8 @@ def micros(at: int) -> str:
 
 
 def passed(value: int, column: str) -> str:
-    """Return a BIGINT that differs from tick to tick as Spark SQL whose compiled code stays the same.
+    """Return a BIGINT that differs from tick to tick as Spark SQL whose prepared query stays the same.
 
-    Spark compiles numbers into its code, but passes an array to it: a comparison with a new number would be compiled
-    again in every tick. The index is 0 whatever is in ``column`` (BIGINT, never null), so nothing is folded.
+    It becomes a parameter (`frames.prepared`). In Spark, the index is 0 whatever is in ``column`` (BIGINT, never null).
     """
     return f"get(array({value}L), CAST(pmod({column}, 1L) AS INT))"

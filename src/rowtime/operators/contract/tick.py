@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from rowtime.frames.frame import Frame
     from rowtime.operators.contract.gates import Gate, Verdict
     from rowtime.operators.contract.operator import Operator
     from rowtime.operators.sinks.sink import Sink
@@ -26,6 +27,8 @@ class Tick(Protocol):
 
     spark: SparkSession
     number: int
+    stops: bool
+    """True in a tick that is ``trying`` if the first value that cannot be computed ends the run."""
     now: int
     """The time of day at which the tick began, µs UTC; only values that are kept as input may depend on it."""
 
@@ -48,7 +51,7 @@ class Tick(Protocol):
         """
         ...
 
-    def refused(self, gate: str) -> Sequence[DataFrame]:
+    def refused(self, gate: str) -> Sequence[Frame]:
         """Return the rows that the gate of that name refused in this tick."""
         ...
 
@@ -61,7 +64,7 @@ class Tick(Protocol):
         ...
 
     def scalar(self, query: str) -> int:
-        """Return the value of a query over constants, computed by Spark without a job."""
+        """Return the value of a query over constants, without a Spark job."""
         ...
 
     def control(self, node: Keeper[C]) -> C:
@@ -77,27 +80,25 @@ class Tick(Protocol):
         ...
 
     def write(
-        self, node: Operator, rows: DataFrame | pa.Table, routes: Mapping[str, Route], count: int | None
+        self, node: Operator, rows: Frame | pa.Table | DataFrame, routes: Mapping[str, Route]
     ) -> Mapping[str, Sequence[Segment]]:
-        """Write rows to new files, one per route, in at most one Spark job; nothing is visible yet."""
+        """Write rows to new files, one per route, one Spark job for those of a static table; nothing is visible yet."""
         ...
 
     def keep(self, node: Operator, what: str, rows: pa.Table, time: str) -> Sequence[Segment]:
-        """Write rows from the driver to a new file; ``time``: the column (µs) whose range segments store."""
+        """Write rows to a new file; ``time``: the column (µs) whose range segments store."""
         ...
 
-    def frame(self, node: Keeper[Any], rows: pa.Table) -> DataFrame:
-        """Return rows of the driver as a DataFrame; many rows go through a file, which Spark reads in parallel."""
+    def frame(self, node: Keeper[Any], rows: pa.Table) -> Frame:
+        """Return a table as a frame."""
         ...
 
-    def judge(
-        self, node: Operator, rows: DataFrame, gate: Gate, count: int | None, peeked: Iterable[pa.Table] | None = None
-    ) -> Verdict:
+    def judge(self, node: Operator, rows: Frame, gate: Gate, peeked: Iterable[pa.Table] | None = None) -> Verdict:
         """Decide at a gate which rows are refused (the clock pass); ``peeked``: the times, if known."""
         ...
 
     def types(self, node: Operator) -> Sequence[str]:
-        """Return the types of an operator's columns, without a job; empty: only its rows will tell."""
+        """Return the types of an operator's columns; empty: only its rows will tell."""
         ...
 
     def limits(self, node: Operator) -> Sequence[Mapping[str, Any]]:
@@ -115,25 +116,29 @@ class Tick(Protocol):
     def account(  # noqa: PLR0913 - facts about the rows of a gate
         self,
         node: Operator,
-        rows: DataFrame,
+        rows: Frame,
         verdict: Verdict,
         time: str,
         clock: str | None = None,
         peek: Peek | None = None,
-    ) -> DataFrame:
+    ) -> Frame:
         """Return the accepted rows; count refused ones, with rowtime ``clock`` or the mark; ``peek``: of all rows."""
         ...
 
-    def refuse(self, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
+    def refuse(self, node: Operator, rows: Frame, broken: str) -> Frame:
         """Return the rows in which the column ``broken`` is NULL, without it; refuse the others as MALFORMED."""
         ...
 
-    def refuse_computed(self, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
+    def refuse_computed(self, node: Operator, rows: Frame, broken: str) -> Frame:
         """Refuse rows that the operator computes, at the gate of its query; in a tick that is ``trying``."""
         ...
 
-    def lookup(self, node: Table) -> DataFrame:
-        """Return the rows of a static table as they are now."""
+    def lookup(self, node: Table) -> Frame | DataFrame:
+        """Return the rows of a static table as they are now, with their numbers (`ROW_NUMBER`)."""
+        ...
+
+    def in_spark(self, node: Operator, what: str, segments: Sequence[Segment]) -> DataFrame:
+        """Return kept rows of a static table as Spark's, for what is computed of them once."""
         ...
 
     def reread(self, node: TableVersions, *, first: bool) -> DataFrame | None:
@@ -144,5 +149,5 @@ class Tick(Protocol):
         ...
 
     def describe(self, node: Operator, what: str) -> None:
-        """Describe the next Spark jobs, for Spark's own UI."""
+        """Note what is done now, for those who watch the run."""
         ...

@@ -74,7 +74,7 @@ class AlterLifetime(Unary):
         return replace(self, input=below[0])
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Return the rows with their new times; lazily, without a job."""
+        """Return the rows with their new times; lazily."""
         delta = deltas[0]
         clocks = self.promises([delta.clocks], tick.control(self))
         if delta.rows is None:
@@ -84,7 +84,7 @@ class AlterLifetime(Unary):
         bound = f"{MET} + {self.by}L" if self.how == "SHIFT" else MET
         rows = delta.rows.selectExpr(*names, f"{bound} AS {MET}", f"{start} AS __s", f"{end} AS {STOP}")
         rows = rows.where(f"{STOP} > __s").selectExpr(*names, MET, STOP, f"{instant('__s')} AS {ROWTIME}")
-        return Delta(rows, clocks, delta.count)
+        return Delta(rows, clocks)
 
     def times(self) -> tuple[str, str]:
         """Return start and end as BIGINT expressions; an event without an end stays so, unless it gets one."""

@@ -18,7 +18,6 @@ from rowtime.core.columns import CHANGED_BY, DUE, FRESH, LEFT_EVENT, MET, RIGHT_
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import conjuncts
-from rowtime.frames.local import joined
 from rowtime.operators.contract import Column, Delta, Derivation, Link, Operator, Pairs, Shape, Tick, named, quoted
 from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import Kept, StateNote
@@ -40,7 +39,7 @@ from rowtime.operators.rows.lifetimes import (
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from rowtime.frames.frame import Frame
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class AntiJoin(OfEvents):
                     pairs += [(quoted(own.name), quoted(right[cover.name]))] if cover.name in right else []
         return tuple(pairs)
 
-    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+    def typed(self, rows: Callable[[Operator], Frame]) -> Frame:
         """Return the columns of each input, under their new names, side by side."""
         return beside(rows, [(self.left, self._renamed(0))])
 
@@ -112,7 +111,7 @@ class AntiJoin(OfEvents):
         kept = [WeightedLog(tick, self, "left"), WeightedLog(tick, self, "right")]
         for n, delta in enumerate(deltas):
             if delta.rows is not None:
-                kept[n].add(self._side(n, delta.rows), delta.count)
+                kept[n].add(self._side(n, delta.rows))
         rows = None
         left, right = (log.between(before if n == 0 else BEGINNING, END) for n, log in enumerate(kept))
         if bound > before and left is not None:
@@ -126,14 +125,14 @@ class AntiJoin(OfEvents):
             *self.names[n], *(LEFT_EVENT, RIGHT_EVENT)[n][:2], *self._changed, name=("left", "right")[n]
         )
 
-    def _side(self, n: int, rows: DataFrame, more: Sequence[str] = ()) -> DataFrame:
+    def _side(self, n: int, rows: Frame, more: Sequence[str] = ()) -> Frame:
         """Keep a left event that ends at the bound longer than a right one: it still has a piece that ends there."""
         rows = side_of(self.inputs[n], self.names[n], (LEFT_EVENT, RIGHT_EVENT)[n], rows, more)
         columns = [quoted(name) for name in rows.columns if name != DUE]
         return rows.selectExpr(*columns, f"IF({DUE} < {END}L, {DUE} - {n}, {DUE}) AS {DUE}")
 
-    def _changes(self, tick: Tick, left: DataFrame, right: DataFrame | None, span: tuple[int, int]) -> DataFrame:
-        """Return pieces that are open or have ended since, minus those that were open before; written in one job."""
+    def _changes(self, tick: Tick, left: Frame, right: Frame | None, span: tuple[int, int]) -> Frame:
+        """Return pieces that are open or have ended since, minus those that were open before."""
         went = WeightedLog(tick, self, "open")
         names = list(self.names[0])
         pieces = self._pieces(tick, left, right, span)
@@ -142,11 +141,11 @@ class AntiJoin(OfEvents):
         tick.describe(self, "what no right event covers")
         changes = revised(tick, self, names, pieces, gone)
         if span[1] < END:
-            went.add(changes.where(f"{STOP} >= {END}L").select(*map(quoted, names), "__x", WEIGHT, DUE), None)
+            went.add(changes.where(f"{STOP} >= {END}L").select(*map(quoted, names), "__x", WEIGHT, DUE))
         went.forget(span[1], [*names, "__x"])
         return changes.selectExpr(*map(quoted, names), *derived_columns("__x", STOP, WEIGHT))
 
-    def _pieces(self, tick: Tick, left: DataFrame, right: DataFrame | None, span: tuple[int, int]) -> DataFrame:
+    def _pieces(self, tick: Tick, left: Frame, right: Frame | None, span: tuple[int, int]) -> Frame:
         """Return, for each left event that has not ended, the gaps between the right events that cover it."""
         before, bound = span
         identity = self._identity(0)
@@ -161,19 +160,19 @@ class AntiJoin(OfEvents):
         until = f"IF(__rs < {bound}L, __rs, {END}L) AS {STOP}"
         return pieces.selectExpr(*map(quoted, self.names[0]), "__x", until, WEIGHT)
 
-    def _refuse(self, tick: Tick, sides: Sequence[DataFrame | None], also: str) -> None:
+    def _refuse(self, tick: Tick, sides: Sequence[Frame | None], also: str) -> None:
         """Refuse the pairs that satisfy ``also`` and for which the condition fails."""
         left, right = sides
         if self.refuses_pairs and tick.trying and self.on is not None and left is not None and right is not None:
             self._refused(tick, left, right, also)
 
-    def _pairs(self, tick: Tick, left: DataFrame, right: DataFrame) -> DataFrame:
+    def _pairs(self, tick: Tick, left: Frame, right: Frame) -> Frame:
         """Return the left events with the right ones that cover them."""
         if tick.trying and self.on is not None:
             parts = [(to_spark(part), "") for part in conjuncts(self.on)]
             return joined_if(left, right, self.covering, parts, "inner")
         on = self._on_parts if self.on is not None else []
-        return joined(left, right, " AND ".join([self.covering, *on]), "inner")
+        return left.joined(right, " AND ".join([self.covering, *on]), "inner")
 
     def _forget(self, kept: Sequence[WeightedLog], bound: int) -> None:
         kept[0].forget(bound, self._identity(0))
@@ -196,16 +195,16 @@ class SpeculativeAntiJoin(AntiJoin):
         clocks, before, bound = advanced(tick, self, deltas)
         kept = [WeightedLog(tick, self, "left"), WeightedLog(tick, self, "right")]
         old = [self._old(n, log.between(before if n == 0 else BEGINNING, END)) for n, log in enumerate(kept)]
-        new: list[DataFrame | None] = [None, None]
+        new: list[Frame | None] = [None, None]
         for n, delta in enumerate(deltas):
-            written = [] if delta.rows is None else kept[n].add(self._side(n, delta.rows, self._changed), delta.count)
+            written = [] if delta.rows is None else kept[n].add(self._side(n, delta.rows, self._changed))
             new[n] = kept[n].segments.read(written).drop(DUE) if written else None
         rows = self._revised(tick, old, new)
         tick.remember(self, bound=bound)
         self._forget(kept, bound)
         return Delta(rows, clocks)
 
-    def _old(self, n: int, rows: DataFrame | None) -> DataFrame | None:
+    def _old(self, n: int, rows: Frame | None) -> Frame | None:
         """Return the events from before the new changes, as one version."""
         return (
             None
@@ -213,9 +212,7 @@ class SpeculativeAntiJoin(AntiJoin):
             else netted(rows.drop(DUE, CHANGED_BY, MET), self._identity(n)).selectExpr("*", *BEFORE)
         )
 
-    def _revised(
-        self, tick: Tick, old: Sequence[DataFrame | None], new: Sequence[DataFrame | None]
-    ) -> DataFrame | None:
+    def _revised(self, tick: Tick, old: Sequence[Frame | None], new: Sequence[Frame | None]) -> Frame | None:
         left, right = (both(before, now) for before, now in zip(old, new, strict=True))
         self._refuse(tick, flagged(old, new), " OR ".join(FRESH))
         own = self._identity(0)
@@ -239,14 +236,14 @@ class SpeculativeAntiJoin(AntiJoin):
             *names, *derived_columns("__x", STOP, WEIGHT, CHANGED_BY, MET)
         )
 
-    def _met(self, tick: Tick, left: DataFrame, right: DataFrame) -> DataFrame:
+    def _met(self, tick: Tick, left: Frame, right: Frame) -> Frame:
         """Return the left events that right rows cover, with their times, weights and versions."""
         own = [quoted(name) for name in self._identity(0)]
         met = self._pairs(tick, left.select(*own).distinct(), right)
         return met.select(*own, "__rs", "__re", WEIGHT, CHANGED_BY, MET)
 
 
-def gaps(covers: DataFrame, identity: Sequence[str]) -> DataFrame:
+def gaps(covers: Frame, identity: Sequence[str]) -> Frame:
     """Return pieces from ``__x`` to ``__rs``, for each left event; the event's end is its last cover."""
     by = f"PARTITION BY {', '.join(map(quoted, identity))} ORDER BY __rs, __re"
     ends = f"max(__re) OVER ({by} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"

@@ -44,7 +44,7 @@ class BoundedEvents(GatedRows):
             rows = self.gate.timed(counted.selectExpr(*self._read()))
             before = {"": tick.control(self).bound}
             items = collected_items(tick, self, rows, in_band=True)
-            events = self._passed(tick, delta, rows, items, Intake(None), before)
+            events = self._passed(tick, rows, items, Intake(None), before)
         return self._given(tick, delta, events)
 
     def _read(self) -> list[str]:

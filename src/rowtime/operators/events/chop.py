@@ -13,7 +13,8 @@ from typing import ClassVar
 from rowtime.core.columns import CHANGED_BY, DUE, MET, PIECE_END, STOP, WEIGHT
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import DataFrame, Delta, Link, Operator, Shape, Tick, Unary, UpTo, quoted
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, Unary, UpTo, quoted
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.lifetimes import (
     BEGINS,
@@ -67,7 +68,7 @@ class Chop(Unary):
             rows = deltas[0].rows.selectExpr(
                 *map(quoted, self._names), f"{BEGINS} AS __ls", f"{STOP} AS __le", WEIGHT, due(STOP)
             )
-            kept.add(rows, deltas[0].count)
+            kept.add(rows)
         now = kept.between(before, END)
         result = None
         if bound > before and now is not None:
@@ -81,7 +82,7 @@ class Chop(Unary):
         kept.forget(bound, [*self._names, "__ls", "__le"])
         return Delta(result, clocks)
 
-    def _pieces(self, rows: DataFrame, since: int, bound: int) -> DataFrame:
+    def _pieces(self, rows: Frame, since: int, bound: int) -> Frame:
         """Return the pieces that begin below the bound and end at ``since`` or later; others are open."""
         alive = netted(rows.drop(DUE), [*self._names, "__ls", "__le"]).where(f"__ls < {bound}L")
         first = f"greatest(__ls, {since}L - {self.by}L)" if since > BEGINNING else "__ls"

@@ -17,12 +17,11 @@ from rowtime.core.columns import ASKED_AT, ASKED_UPTO, DUE, ROUTE, ROWTIME, STOP
 from rowtime.core.fields import LATER
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import col, conjuncts
-from rowtime.frames.local import joined
-from rowtime.operators.contract import Binary, DataFrame, Delta, Link, Operator, Shape, Tick, UpTo, named
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Binary, Delta, Link, Operator, Shape, Tick, UpTo, named
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.contract.texts import passed
 from rowtime.operators.events.anti_join import SpeculativeAntiJoin
-from rowtime.operators.rows.collations import grouped_as_they_are
 from rowtime.operators.rows.conditions import joined_if, whole
 from rowtime.operators.rows.lifetimes import (
     ALWAYS,
@@ -103,7 +102,7 @@ class Clip(Binary):
 
     # -- input ------------------------------------------------------------------------
 
-    def _take(self, before: int, kept: Sequence[WeightedLog], was: DataFrame | None, deltas: Sequence[Delta]) -> None:
+    def _take(self, before: int, kept: Sequence[WeightedLog], was: Frame | None, deltas: Sequence[Delta]) -> None:
         """Keep new rows; for events that began below the bound, only a new end of an open one counts."""
         events, cuts = (delta.rows for delta in deltas)
         if events is not None:
@@ -112,26 +111,22 @@ class Clip(Binary):
             if before > BEGINNING:
                 old = rows.where(f"NOT ({later})")
                 rows = rows.where(later) if was is None else rows.where(later).unionByName(self._open_of(old, was))
-            kept[0].add(rows, deltas[0].count)
+            kept[0].add(rows)
         if cuts is not None:
             names = [*(name for _, name in self.keys), *(name for name, _ in self.asked)]
             named = [f"{quoted(name)} AS {to}" for name, to in zip(names, self._cutting, strict=True)]
             rows = cuts.selectExpr(*named, f"{BEGINS} AS __rs", WEIGHT, f"{BEGINS} + 1 AS {DUE}")
-            kept[1].add(
-                rows.where(f"__rs >= {passed(before, '__rs')}") if before > BEGINNING else rows, deltas[1].count
-            )
+            kept[1].add(rows.where(f"__rs >= {passed(before, '__rs')}") if before > BEGINNING else rows)
 
-    def _open_of(self, rows: DataFrame, was: DataFrame) -> DataFrame:
+    def _open_of(self, rows: Frame, was: Frame) -> Frame:
         identity = [*self._names, "__ls"]
         ended = netted(was, identity).selectExpr(*(f"{quoted(name)} AS __o{n}" for n, name in enumerate(identity)))
         same = " AND ".join(f"{quoted(name)} <=> __o{n}" for n, name in enumerate(identity))
-        return joined(rows, ended, same, "left_semi")
+        return rows.joined(ended, same, "left_semi")
 
     # -- output -----------------------------------------------------------------------
 
-    def _results(
-        self, tick: Tick, kept: tuple[DataFrame | None, DataFrame, DataFrame | None], span: tuple[int, int]
-    ) -> DataFrame:
+    def _results(self, tick: Tick, kept: tuple[Frame | None, Frame, Frame | None], span: tuple[int, int]) -> Frame:
         """Return events up to the bound, minus those emitted as open before; drop the cut ones."""
         was, events, cuts = kept
         before, bound = span
@@ -152,11 +147,11 @@ class Clip(Binary):
         )
         tick.describe(self, "cut events")
         routes = {"merged": (0, [*names, STOP, WEIGHT, DUE]), "left": (1, [*names, "__le", WEIGHT, DUE])}
-        merged = routed(tick, self, results.unionByName(gone), routes, None)["merged"]
+        merged = routed(tick, self, results.unionByName(gone), routes)["merged"]
         rows = merged if merged is not None else results.where("false")
         return rows.selectExpr(*self._quoted, *derived_columns("__ls", STOP, WEIGHT))
 
-    def _cut(self, tick: Tick, events: DataFrame, cuts: DataFrame | None, bound: int) -> DataFrame:
+    def _cut(self, tick: Tick, events: Frame, cuts: Frame | None, bound: int) -> Frame:
         """Return each event once, with ``__c``: the first start that cuts it, or NULL."""
         identity = [*self._names, "__ls", "__le"]
         alive = netted(events.drop(DUE), identity)
@@ -171,8 +166,8 @@ class Clip(Binary):
             parts = [(to_spark(part), "") for part in conjuncts(self.where)]
             met = joined_if(alive, starts, cutting, parts, "left")
         else:
-            met = joined(alive, starts, cutting, "left")
-        return grouped_as_they_are(met, [*map(quoted, [*identity, WEIGHT])], ["min(__rs) AS __c"])
+            met = alive.joined(starts, cutting, "left")
+        return met.grouped([*map(quoted, [*identity, WEIGHT])], ["min(__rs) AS __c"])
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -210,7 +205,7 @@ class SpeculativeClip(SpeculativeAntiJoin):
             self._of_side(1).noted("starts of right events", "no left event that began earlier is kept"),
         )
 
-    def _side(self, n: int, rows: DataFrame, more: Sequence[str] = ()) -> DataFrame:
+    def _side(self, n: int, rows: Frame, more: Sequence[str] = ()) -> Frame:
         rows = super()._side(n, rows, more)
         if n == 0:
             return rows

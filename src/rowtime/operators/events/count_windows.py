@@ -31,8 +31,8 @@ from rowtime.core.columns import (
     WEIGHT,
 )
 from rowtime.core.time import BEGINNING, END
-from rowtime.frames.local import joined
-from rowtime.operators.contract import DataFrame, Delta, Link, Operator, Tick, UpTo, passed, quoted
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Delta, Link, Operator, Tick, UpTo, passed, quoted
 from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_groups import EventGroups
@@ -81,13 +81,13 @@ class CountWindows(EventGroups):
         clocks, before, bound = advanced(tick, self, deltas)
         ahead, last = WeightedLog(tick, self, "ahead"), WeightedLog(tick, self, "last")
         if delta.rows is not None:
-            ahead.add(self._starts(delta.rows, before), delta.count)
+            ahead.add(self._starts(delta.rows, before))
         new = ahead.between(before, bound)
         result = None if new is None or bound <= before else self._windows(tick, self._move(tick, new, last))
         self._pass(tick, bound, ahead, last)
         return Delta(result, clocks)
 
-    def _starts(self, rows: DataFrame, before: int, more: Sequence[str] = ()) -> DataFrame:
+    def _starts(self, rows: Frame, before: int, more: Sequence[str] = ()) -> Frame:
         """Return events with their starts and ``more`` columns, without those that began below the bound.
 
         Only the end of those can change.
@@ -95,8 +95,8 @@ class CountWindows(EventGroups):
         rows = rows.selectExpr(*self._quoted, f"{BEGINS} AS {START}", WEIGHT, *more, f"{BEGINS} + 1 AS {DUE}")
         return rows.where(f"{START} >= {passed(before, START)}") if before > BEGINNING else rows
 
-    def _move(self, tick: Tick, new: DataFrame, last: WeightedLog) -> DataFrame:
-        """Keep the events of the last starts of groups with ``new`` events below the bound, in one job.
+    def _move(self, tick: Tick, new: Frame, last: WeightedLog) -> Frame:
+        """Keep the events of the last starts of groups with ``new`` events below the bound.
 
         Return these, those that were kept, and the number of each start.
         """
@@ -107,7 +107,7 @@ class CountWindows(EventGroups):
         tick.describe(self, "keep events of the last starts")
         moved = ranked.where(f"({RANK} > {MOST} - {self.size - 1}) = (__came = 1)")
         weight = f"IF(__came = 1, {WEIGHT}, -{WEIGHT}) AS {WEIGHT}"
-        last.add(moved.selectExpr(*self._quoted, START, weight, f"{ALWAYS}L AS {DUE}"), None)
+        last.add(moved.selectExpr(*self._quoted, START, weight, f"{ALWAYS}L AS {DUE}"))
         return ranked
 
     def _pass(self, tick: Tick, bound: int, ahead: WeightedLog, last: WeightedLog) -> None:
@@ -116,40 +116,40 @@ class CountWindows(EventGroups):
         ahead.forget(bound, self.identity)
         last.forget(bound if bound >= END else BEGINNING, self.identity)
 
-    def _grouped(self, rows: DataFrame, new: int) -> DataFrame:
+    def _grouped(self, rows: Frame, new: int) -> Frame:
         """Return the events that exist, with their keys."""
         return netted(rows.drop(DUE, CHANGED_BY, MET), self.identity).selectExpr(
             "*", *(k.sql for k in self.keys), f"{new} AS __came"
         )
 
-    def _met(self, rows: DataFrame, others: DataFrame) -> DataFrame:
+    def _met(self, rows: Frame, others: Frame) -> Frame:
         """Return the rows of groups that also have other rows."""
         if not self.keys:
             return rows
         groups = others.selectExpr(*(f"{name} AS __o{name}" for name in self.key_names)).distinct()
-        return joined(rows, groups, " AND ".join(f"{name} <=> __o{name}" for name in self.key_names), "left_semi")
+        return rows.joined(groups, " AND ".join(f"{name} <=> __o{name}" for name in self.key_names), "left_semi")
 
-    def _ranked(self, events: DataFrame, groups: Sequence[str]) -> DataFrame:
+    def _ranked(self, events: Frame, groups: Sequence[str]) -> Frame:
         """Return events with the rank of their start in their group, and the greatest rank."""
         by = f"PARTITION BY {', '.join(groups)}" if groups else ""
         ranked = events.selectExpr("*", f"dense_rank() OVER ({by} ORDER BY {START}) AS {RANK}")
         return ranked.selectExpr("*", f"max({RANK}) OVER ({by}) AS {MOST}")
 
-    def _windows(self, tick: Tick, ranked: DataFrame) -> DataFrame:
+    def _windows(self, tick: Tick, ranked: Frame) -> Frame:
         """Return the results of the windows that these starts end."""
         times = derived_columns(LAST_START, f"{LAST_START} + 1")
         if tick.trying:
             return results(tick, self, self._each(ranked), [*self.key_names, FIRST_RANK], [LAST], times)
         return self.selected(self._windowed(ranked, self.key_names), times)
 
-    def _each(self, ranked: DataFrame) -> DataFrame:
+    def _each(self, ranked: Frame) -> Frame:
         """Return every event in each of its windows, which `FIRST` distinguishes."""
         first, end = f"greatest({RANK} - {self.size - 1}, 1)", f"least({RANK}, {MOST} - {self.size - 1})"
         each = ranked.selectExpr("*", f"{first} AS {LOWEST}", f"{end} AS {HIGHEST}").where(f"{LOWEST} <= {HIGHEST}")
         each = each.selectExpr("*", f"explode(sequence({LOWEST}, {HIGHEST})) AS {FIRST_RANK}")
         return each.selectExpr("*", f"explode(sequence(1L, {WEIGHT})) AS __i")
 
-    def _windowed(self, ranked: DataFrame, groups: Sequence[str]) -> DataFrame:
+    def _windowed(self, ranked: Frame, groups: Sequence[str]) -> Frame:
         """Return keys and aggregates of each window of a group, and its last start (`WINDOW`)."""
         return self.aggregated(self._each(ranked), [*groups, FIRST_RANK], [LAST])
 
@@ -179,7 +179,7 @@ class SpeculativeCountWindows(CountWindows):
         rows = None
         if delta.rows is not None:
             old = [ahead.between(before, END), last.between(BEGINNING, END)]
-            written = ahead.add(self._changes(delta.rows, before), delta.count)
+            written = ahead.add(self._changes(delta.rows, before))
             rows = self._revised(tick, ahead.segments.read(written), old) if written else None
         due = ahead.between(before, bound) if before < bound < END else None
         if due is not None:
@@ -187,12 +187,12 @@ class SpeculativeCountWindows(CountWindows):
         self._pass(tick, bound, ahead, last)
         return Delta(rows, clocks)
 
-    def _changes(self, rows: DataFrame, before: int) -> DataFrame:
+    def _changes(self, rows: Frame, before: int) -> Frame:
         """Return events that a version adds and removes, without those whose end it changes."""
         changes = netted(self._starts(rows, before, (CHANGED_BY, MET)), [*self.identity, CHANGED_BY, DUE])
         return changes.select(*self._quoted, START, WEIGHT, CHANGED_BY, MET, DUE)
 
-    def _revised(self, tick: Tick, new: DataFrame, old: Sequence[DataFrame | None]) -> DataFrame:
+    def _revised(self, tick: Tick, new: Frame, old: Sequence[Frame | None]) -> Frame:
         """Return the windows of each version of the groups with new changes, minus those of the version before."""
         keys, groups = [key.sql for key in self.keys], [*self.key_names, *VERSION]
         changes = new.drop(DUE).selectExpr("*", *keys)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,33 +29,29 @@ from rowtime.core.columns import (
 )
 from rowtime.core.threads import per_column
 from rowtime.core.time import END
+from rowtime.frames.frame import Frame
 from rowtime.frames.kinds import DECIMAL, PLAIN
-from rowtime.frames.local import LocalFrame, is_local
 from rowtime.kernels.edges import paired
 from rowtime.kernels.events import START_EDGE, STOP_EDGE
 from rowtime.kernels.identity import compact, only_value
 from rowtime.kernels.large import taken
 from rowtime.operators.contract import quoted
-from rowtime.operators.rows.collations import grouped_as_they_are
 from rowtime.operators.rows.lifetimes import ALWAYS
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 COMPLETE, OPEN, UNMATCHED = 0, 1, 2  # routes: changes of events, changes of open events, ends without a start
 
 
-def changes_of(edges: DataFrame, payload: Sequence[str], *, each: bool = True) -> DataFrame:
+def changes_of(edges: Frame, payload: Sequence[str], *, each: bool = True) -> Frame:
     """Return each start with its end: weighted rows of events, changes of the open events, unmatched ends.
 
     ``edges``: the columns of the ``payload``, `WRITER`, `POSITION`, `EDGE_KIND`, `AS_GIVEN`, `START`, `STOP`, `MET` and
     `NEW_EDGE`. The changes also have `ROUTE` and `STARTED_AT`. ``each``: whether an event that begins and ends among
     these edges also comes as open; otherwise it comes once, with its end.
     """
-    if is_local(edges) and all(_plain(kind) for name, kind in edges.fields if name in payload):
-        local_changes = _changes_here(edges, payload, each=each)
-        if local_changes is not None:
-            return local_changes
+    if all(_plain(kind) for name, kind in edges.fields if name in payload):
+        by_kernels = _changes_here(edges, payload, each=each)
+        if by_kernels is not None:
+            return by_kernels
     return _changes(_queued(edges, payload), payload, each=each)
 
 
@@ -67,7 +63,7 @@ def _plain(kind: str) -> bool:
 # -- by kernels --------------------------------------------------------------------------
 
 
-def _changes_here(edges: LocalFrame, payload: Sequence[str], *, each: bool) -> DataFrame | None:
+def _changes_here(edges: Frame, payload: Sequence[str], *, each: bool) -> Frame | None:
     """Return the pairs; ``None`` if numbers are NULL, which arrays cannot hold."""
     columns = [edges.column(name) for name in (EDGE_KIND, NEW_EDGE, POSITION, START, STOP)]
     if any(column.null_count for column in columns):
@@ -112,13 +108,13 @@ def _changes_here(edges: LocalFrame, payload: Sequence[str], *, each: bool) -> D
     takes: list[Callable[[], Any]] = [partial(edges.column(name).take, places) for name, _ in passed]
     arrays = per_column(lambda work: work(), [*takes, *numbers.values()], len(of))
     fields = [*passed, *((name, {ROUTE: "int", WRITER: "string"}.get(name, "bigint")) for name in numbers)]
-    return LocalFrame.of(edges.sparkSession, pa.table(arrays, [name for name, _ in fields]), fields)
+    return Frame.of(edges.sparkSession, pa.table(arrays, [name for name, _ in fields]), fields)
 
 
 # -- by SQL ------------------------------------------------------------------------------
 
 
-def _queued(edges: DataFrame, payload: Sequence[str]) -> DataFrame:
+def _queued(edges: Frame, payload: Sequence[str]) -> Frame:
     """Treat edges with one payload and start as a queue: the n-th end with a start ends the n-th start.
 
     The running least of starts minus ends counts the ends without a start; these get numbers below zero.
@@ -134,7 +130,7 @@ def _queued(edges: DataFrame, payload: Sequence[str]) -> DataFrame:
     return lost.selectExpr("*", f"IF(__lost = 1, -1 - {POSITION}, {number}) AS __number")
 
 
-def _changes(edges: DataFrame, payload: Sequence[str], *, each: bool) -> DataFrame:
+def _changes(edges: Frame, payload: Sequence[str], *, each: bool) -> Frame:
     start = {STARTED_AT: POSITION, START: START, "__sc": MET, "__fresh": NEW_EDGE}
     stop = {"__ep": POSITION, "__stop": STOP, "__ec": MET}
     texts = [
@@ -143,7 +139,7 @@ def _changes(edges: DataFrame, payload: Sequence[str], *, each: bool) -> DataFra
         for name, value in columns.items()
     ]
     keys = [WRITER, *map(quoted, payload), AS_GIVEN, "__number"]
-    pairs = grouped_as_they_are(edges, keys, texts)
+    pairs = edges.grouped(keys, texts)
     ended = f"{STARTED_AT} IS NOT NULL AND __stop IS NOT NULL"
     opened = "" if each else " AND __stop IS NULL"
     known_before = "" if each else " AND __fresh = 0"

@@ -14,10 +14,10 @@ from typing import ClassVar
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import ASKED_VERSION, CHANGED_BY, MET, POSITION, ROWTIME, STOP, WEIGHT, WRITER
 from rowtime.core.time import END, MIN_MICROS
+from rowtime.frames.frame import Frame
 from rowtime.operators.contract import (
     Column,
     Control,
-    DataFrame,
     Delta,
     Link,
     Origin,
@@ -27,7 +27,6 @@ from rowtime.operators.contract import (
     named,
     quoted,
 )
-from rowtime.operators.rows.collations import grouped_as_they_are
 from rowtime.operators.rows.lifetimes import BEGINS, instant
 
 NAMES = ("change", "start", "stop", "new_stop")
@@ -93,17 +92,16 @@ class EmitChanges(Unary):
         return Delta(
             rows.selectExpr(*added, *payload, f"{at} AS {ROWTIME}", writer, f"{CHANGED_BY} AS {POSITION}"),
             clocks,
-            delta.count,
         )
 
 
-def _net(rows: DataFrame, by: Sequence[str]) -> DataFrame:
+def _net(rows: Frame, by: Sequence[str]) -> Frame:
     """Return the changes of the ends of events that are equal in ``by``, without those that cancel out, each as a row.
 
     An event that is shortened is one row: the retraction, with its new end (``__later``).
     """
     totals = [f"sum({WEIGHT}) AS {WEIGHT}", f"max({MET}) AS {MET}"]
-    ends = grouped_as_they_are(rows, [*by, STOP], totals).where(f"{WEIGHT} <> 0")
+    ends = rows.grouped([*by, STOP], totals).where(f"{WEIGHT} <> 0")
     groups = f"PARTITION BY {', '.join(by)}"
     ordered = f"OVER ({groups} ORDER BY {STOP})"
     beside = {"__lower_weight": f"lag({WEIGHT})", "__upper_weight": f"lead({WEIGHT})", "__lower_end": f"lag({STOP})"}

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,12 +32,11 @@ from rowtime.core.columns import (
 )
 from rowtime.core.threads import per_column
 from rowtime.core.time import END, shift
-from rowtime.frames.local import is_local
-from rowtime.operators.contract import EDGES, Column, DataFrame, Delta, Link, Origin, Shape, Tick, Unary, UpTo
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import EDGES, Column, Delta, Link, Origin, Shape, Tick, Unary, UpTo
 from rowtime.operators.contract.state import Route, Segment, StateNote
 from rowtime.operators.contract.texts import passed
-from rowtime.operators.events.emit_tables import MOST, as_rows, in_utc, left_over, peeked, together
-from rowtime.operators.rows.collations import grouped_as_they_are
+from rowtime.operators.events.emit_tables import as_rows, in_utc, left_over, together
 from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, instant, netted
 from rowtime.sql.generate import quoted
 
@@ -138,32 +136,24 @@ class EmitLifetimes(Unary):
         delta, control = deltas[0], tick.control(self)
         kept, before = WeightedLog(tick, self), control.bound
         bound = max(before, shift(least(delta.clocks.values()), self._lasts))
-        rows_each = 2 if self.form == "EDGES" else 1
-        count = None if delta.count is None else (rows_each * delta.count + kept.count(before, bound))
-        released = self._released_here(tick, delta, kept, (before, bound), count)
-        final = tuple(self._released(tick, delta, kept, (before, bound), count) if released is None else released)
+        released = self._released_here(tick, delta, kept, (before, bound))
+        final = tuple(self._released(tick, delta, kept, (before, bound)) if released is None else released)
         tick.remember(self, bound=bound)
         kept.forget(bound, [*self._identity])
         self._hold(tick, kept, bound)
         clocks = self.promises([delta.clocks], tick.control(self))
         if tick.adopted_as(self) is not None:
             return Delta(None, clocks, files=(*delta.final, *final))
-        return Delta(self._rows(tick.segments(self, "complete").read(final)) if final else None, clocks, count)
+        return Delta(self._rows(tick.segments(self, "complete").read(final)) if final else None, clocks)
 
     def _released_here(
-        self, tick: Tick, delta: Delta, kept: WeightedLog, span: tuple[int, int], count: int | None
+        self, tick: Tick, delta: Delta, kept: WeightedLog, span: tuple[int, int]
     ) -> Sequence[Segment] | None:
-        """Emit what is final by the end of a span and keep the rest, without a job.
-
-        ``None`` if the driver does not have the rows, or has to combine them.
-        """
+        """Emit what is final by the end of a span and keep the rest, in Arrow; ``None`` if rows have to be combined."""
         adopted, retracts = tick.adopted_as(self), self.input.emits().retracts
         if adopted is None or self.form != "INTERVALS" or self.fully or retracts == "any":
             return None
-        most = MOST - kept.count(*span)
-        new = None if delta.rows is None else self._events_here(delta, count, most)
-        if most < 0 or (new is None and delta.rows is not None):
-            return None
+        new = None if delta.rows is None else in_utc(self._events(delta.rows).toArrow())
         whole = together(new, kept.tables(*span), span)
         if whole is None:
             return ()
@@ -182,7 +172,7 @@ class EmitLifetimes(Unary):
         rows = per_column(lambda work: work(), works, whole.num_rows)[0]
         if rows is None or not rows.num_rows:
             return ()
-        return tick.write(self, rows, {"complete": Route(0, columns, DUE)}, rows.num_rows)["complete"]
+        return tick.write(self, rows, {"complete": Route(0, columns, DUE)})["complete"]
 
     @staticmethod
     def _keep(kept: WeightedLog, rest: pa.Table) -> None:
@@ -191,24 +181,13 @@ class EmitLifetimes(Unary):
         kept.put(rest.filter(pc.invert(endless)))
         kept.put(rest.filter(endless))
 
-    def _events_here(self, delta: Delta, count: int | None, most: int) -> pa.Table | None:
-        """Return the new intervals if the driver has, or can read, at most so many of them; otherwise ``None``."""
-        if is_local(delta.rows):
-            return in_utc(self._events(delta.rows).toArrow()) if delta.rows.sized <= most else None
-        if delta.peek is None or count is None or count > MOST:
-            return None
-        new = peeked(delta.peek, self.input.emits().names, START, EMITTED_END)
-        return None if new is None else new.append_column(IS_START, pa.array(np.zeros(new.num_rows, np.int32)))
-
     @property
     def _shown(self) -> dict[str, str]:
         """Return the names, in the files, of the rowtime and of the columns that the form adds."""
         return {ROWTIME: "__at", **{name: f"__shown{n}" for n, name in enumerate(self.names)}}
 
-    def _released(
-        self, tick: Tick, delta: Delta, kept: WeightedLog, span: tuple[int, int], count: int | None
-    ) -> Sequence[Segment]:
-        """Write what is final by the end of a span in the columns of the taking sink, and keep the rest. One job."""
+    def _released(self, tick: Tick, delta: Delta, kept: WeightedLog, span: tuple[int, int]) -> Sequence[Segment]:
+        """Write what is final by the end of a span in the columns of the taking sink, and keep the rest."""
         before, bound = span
         parts = [] if delta.rows is None else [self._events(delta.rows)]
         old = kept.between(before, bound) if bound > before else None
@@ -232,7 +211,7 @@ class EmitLifetimes(Unary):
             complete = {name: shown.get(own, own) for name, own in adopted.items()}
         tick.describe(self, "what is final goes out")
         routes = {"complete": Route(0, complete, DUE), "state": Route(1, columns, DUE)}
-        written = tick.write(self, rows, routes, count)
+        written = tick.write(self, rows, routes)
         tick.segments(self).add(written["state"])
         return written["complete"]
 
@@ -256,7 +235,7 @@ class EmitLifetimes(Unary):
     def _identity(self) -> list[str]:
         return [*self.input.emits().names, WRITER, POSITION, START, EMITTED_END, IS_START]
 
-    def _events(self, rows: DataFrame) -> DataFrame:
+    def _events(self, rows: Frame) -> Frame:
         """Return one row per time, and when it is final: a start once the bound has passed it, an end once reached."""
         payload = [*map(quoted, self.input.emits().names), WRITER, POSITION, WEIGHT]
         starts = {START: BEGINS, EMITTED_END: f"{END}L", IS_START: "1", DUE: f"{BEGINS} + 1", CHANGED_BY: POSITION}
@@ -269,7 +248,7 @@ class EmitLifetimes(Unary):
         given = [*payload, ROWTIME, STOP, CHANGED_BY, each]
         return rows.selectExpr(*given).selectExpr(*payload, *(f"{value} AS {name}" for name, value in values.items()))
 
-    def _rows(self, events: DataFrame) -> DataFrame:
+    def _rows(self, events: Frame) -> Frame:
         """Return events as rows under their rowtime, as often as their weight says."""
         events = events.selectExpr("*", f"explode(sequence(1L, {WEIGHT})) AS __i")
         place = CHANGED_BY if self.form == "INTERVALS" and not self.fully else POSITION
@@ -299,5 +278,5 @@ class EmitLifetimes(Unary):
             return
         rows = kept.between(bound, END)
         events = None if rows is None else netted(rows, self._identity)
-        least_starts = None if events is None else grouped_as_they_are(events, [WRITER], [f"min({START}) AS {START}"])
+        least_starts = None if events is None else events.grouped([WRITER], [f"min({START}) AS {START}"])
         tick.remember(self, held={} if least_starts is None else dict(map(tuple, least_starts.collect())))

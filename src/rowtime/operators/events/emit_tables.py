@@ -1,4 +1,4 @@
-"""Intervals on the driver: writes final events from Arrow tables to a sink's files, without a Spark job."""
+"""Final events in Arrow tables, as the rows of a sink's files."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rowtime.core.columns import CHANGED_BY, DUE, POSITION, ROWTIME, STOP, WEIGHT, WRITER
+from rowtime.core.columns import DUE, WEIGHT
 from rowtime.core.time import END, MAX_MICROS
 from rowtime.kernels.identity import summed
-from rowtime.operators.contract.peek import Peek
 
-MOST = 1_000_000  # rows of a tick, including kept ones
 UTC = pa.timestamp("us", "UTC")
 
 
@@ -23,16 +21,6 @@ def in_utc(table: pa.Table) -> pa.Table:
         if pa.types.is_timestamp(field.type) and field.type.tz not in (None, "UTC"):
             table = table.set_column(at, field.name, table[field.name].cast(UTC))
     return pa.Table.from_arrays(table.columns, names=table.column_names)
-
-
-def peeked(peek: Peek, payload: Iterable[str], start: str, end: str) -> pa.Table | None:
-    """Return events with ``start``, ``end`` (µs) and when they are final (`DUE`); ``None`` if they cannot be read."""
-    names = [*payload, WRITER, POSITION, CHANGED_BY, WEIGHT]
-    read = peek.rows({**{name: name for name in names}, start: ROWTIME, end: STOP})
-    if read is None:
-        return None
-    table = in_micros(read, start)
-    return table.append_column(DUE, table[end])
 
 
 def in_micros(tables: Iterable[pa.Table], start: str) -> pa.Table:
@@ -54,7 +42,7 @@ def together(new: pa.Table | None, kept: Sequence[pa.Table], span: tuple[int, in
 def left_over(table: pa.Table, end: str, identity: Sequence[str]) -> np.ndarray | None:
     """Return which events do not cancel out; only those without an end can, which are compared in ``identity``.
 
-    ``None`` if the driver does not compare some of these columns as Spark does, or an event is left several times.
+    ``None`` if Arrow does not compare some of these columns as Spark does, or an event is left several times.
     """
     open_ones = np.flatnonzero(table[end].to_numpy() >= END)
     left = np.ones(table.num_rows, bool)

@@ -33,7 +33,7 @@ from rowtime.core.columns import (
 )
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
-from rowtime.frames.local import joined
+from rowtime.frames.frame import Frame
 from rowtime.kernels.blame import Past, Raise, watched
 from rowtime.kernels.events import (
     ACCEPTED,
@@ -48,7 +48,7 @@ from rowtime.kernels.events import (
     judge,
 )
 from rowtime.kernels.events import POINT as POINT_ROW
-from rowtime.operators.contract import Column, Control, DataFrame, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import Column, Control, Operator, Shape, Tick, quoted
 from rowtime.operators.contract.gates import READMITTED, Verdict
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.lateness import Lateness, added
@@ -110,15 +110,9 @@ class EventGate:
         """Return every column that the shape does not name."""
         return tuple(column for column in self.columns if column.name not in self.shape.columns)
 
-    def most(self, count: int | None) -> int | None:
-        """Return the greatest number of weighted rows: an end edge retracts one and gives one."""
-        return None if count is None else 3 * count if self.shape.edges else count
-
     # -- the gate ---------------------------------------------------------------------
 
-    def events_of(
-        self, tick: Tick, rows: DataFrame, judged: Mapping[str, Judged], count: int | None
-    ) -> tuple[DataFrame | None, bool]:
+    def events_of(self, tick: Tick, rows: Frame, judged: Mapping[str, Judged]) -> tuple[Frame | None, bool]:
         """Return the events of timed rows, and whether there are edges; count refused rows in the ledger."""
         verdict, table = _verdict(judged)
         accepted = tick.account(self.node, rows, verdict, self._judged_time())
@@ -126,10 +120,10 @@ class EventGate:
         kinds = {kind - 1 for kind, count in enumerate(counts) if count}
         accepted = self._noted(tick, accepted, judged)
         whole = self._whole(accepted) if kinds & {POINT_ROW, INTERVAL} else None
-        edges = self._edges(tick, accepted, count) if kinds & {START_EDGE, STOP_EDGE} else None
+        edges = self._edges(tick, accepted) if kinds & {START_EDGE, STOP_EDGE} else None
         return both(whole, edges), edges is not None
 
-    def timed(self, rows: DataFrame) -> DataFrame:
+    def timed(self, rows: Frame) -> Frame:
         """Add the kind of each row, its start and its end."""
         return rows.selectExpr("*", *self._times())
 
@@ -205,7 +199,7 @@ class EventGate:
         tick.remember(self.node, early=early, marks=marks, raised=jumps, lateness=added(control.lateness, lateness))
         return verdicts
 
-    def _noted(self, tick: Tick, rows: DataFrame, judged: Mapping[str, Judged]) -> DataFrame:
+    def _noted(self, tick: Tick, rows: Frame, judged: Mapping[str, Judged]) -> Frame:
         """Return rows with their adjusted start, and the bound when they came."""
         rows = with_met(rows, {writer: steps_of(mine, judgement) for writer, (mine, judgement) in judged.items()})
         items, starts = _together(judged), _all(judgement.starts for _, judgement in judged.values())
@@ -214,7 +208,7 @@ class EventGate:
             return rows.selectExpr("*", f"{AS_GIVEN} AS {START}")
         notes = pa.table({"__from": items[WRITER], "__at": items[POSITION], "__moved": starts}).filter(pa.array(moved))
         columns = [quoted(name) for name in rows.columns if name != START]
-        noted = joined(rows, tick.frame(self.node, notes), f"{WRITER} = __from AND {POSITION} = __at", "left")
+        noted = rows.joined(tick.frame(self.node, notes), f"{WRITER} = __from AND {POSITION} = __at", "left")
         return noted.selectExpr(*columns, f"coalesce(__moved, {AS_GIVEN}) AS {START}")
 
     # -- events -----------------------------------------------------------------------
@@ -222,18 +216,18 @@ class EventGate:
     def _columns(self) -> list[str]:
         return [quoted(column.name) for column in self.payload]
 
-    def _whole(self, rows: DataFrame) -> DataFrame:
+    def _whole(self, rows: Frame) -> Frame:
         """Return points and intervals; an event without length is dropped."""
         chosen = rows.where(f"{EDGE_KIND} IN ({POINT_ROW}, {INTERVAL}) AND {STOP} > {START}")
         return self._events(chosen, POSITION, f"1L AS {WEIGHT}", f"{POSITION} AS {CHANGED_BY}")
 
-    def _events(self, rows: DataFrame, position: str, weight: str, changed_by: str) -> DataFrame:
+    def _events(self, rows: Frame, position: str, weight: str, changed_by: str) -> Frame:
         """Return rows with `START`, `STOP` and `MET` as events."""
         start = f"{instant(START)} AS {ROWTIME}"
         return rows.selectExpr(*self._columns(), start, WRITER, position, STOP, weight, changed_by, MET)
 
-    def _edges(self, tick: Tick, rows: DataFrame, count: int | None) -> DataFrame | None:
-        """Match new end edges with open events, in one job; refuse those without one."""
+    def _edges(self, tick: Tick, rows: Frame) -> Frame | None:
+        """Match new end edges with open events; refuse those without one."""
         open_ones = WeightedLog(tick, self.node, "open")
         state = [*(c.name for c in self.payload), WRITER, STARTED_AT, AS_GIVEN, START]
         columns = [*self._columns(), WRITER, POSITION, EDGE_KIND, AS_GIVEN, START, STOP, MET]
@@ -254,7 +248,6 @@ class EventGate:
                 f"0 AS {NEW_EDGE}",
             )
             every = old.unionByName(new)  # so that the edges of an event are in order
-        total = None if count is None else 3 * count + open_ones.count(BEGINNING, END)
         tick.describe(self.node, "match edges")
         payload = [c.name for c in self.payload]
         routes = {
@@ -262,15 +255,13 @@ class EventGate:
             "open": (OPEN, self._open.columns or ()),
             "merged": (UNMATCHED, [WRITER, STARTED_AT, MET]),
         }
-        written = routed(
-            tick, self.node, changes_of(every, payload, each=tick.shows_each_change(self.node)), routes, total
-        )
+        written = routed(tick, self.node, changes_of(every, payload, each=tick.shows_each_change(self.node)), routes)
         self._unmatched(tick, rows, written["merged"])
         open_ones.forget(BEGINNING, state)
         complete = written["complete"]
         return None if complete is None else self._events(complete, f"{STARTED_AT} AS {POSITION}", WEIGHT, CHANGED_BY)
 
-    def _unmatched(self, tick: Tick, rows: DataFrame, merged: DataFrame | None) -> None:
+    def _unmatched(self, tick: Tick, rows: Frame, merged: Frame | None) -> None:
         if merged is None:
             return
         listed = merged.selectExpr(
@@ -285,9 +276,7 @@ class EventGate:
         )
 
 
-def collected_items(
-    tick: Tick, node: Operator, rows: DataFrame, more: Sequence[str] = (), *, in_band: bool
-) -> pa.Table:
+def collected_items(tick: Tick, node: Operator, rows: Frame, more: Sequence[str] = (), *, in_band: bool) -> pa.Table:
     """Return the kinds and times (µs) of timed rows, each writer's in order; ``b`` of the bounds among them."""
     bad = f"{MALFORMED} IS NOT NULL" if MALFORMED in rows.columns else "false"
     bound = f"unix_micros({BOUND})" if in_band else "CAST(NULL AS BIGINT)"

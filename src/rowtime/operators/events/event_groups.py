@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from rowtime.core.columns import START, STOP
 from rowtime.expr.aggregates import ordered_text
-from rowtime.operators.contract import DataFrame, Link, Operator, Shape, Unary, quoted
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Link, Operator, Shape, Unary, quoted
 from rowtime.operators.groups.grouping import Groups
 from rowtime.operators.rows.collations import has_collation
 from rowtime.operators.rows.conditions import whole
@@ -40,13 +41,13 @@ class EventGroups(Groups, Unary):
         """Return the select list, as events."""
         return derived(Shape(tuple(item.column for item in self.items)))
 
-    def aggregated(self, rows: DataFrame, by: Sequence[str], more: Sequence[str] = ()) -> DataFrame:
+    def aggregated(self, rows: Frame, by: Sequence[str], more: Sequence[str] = ()) -> Frame:
         """Return the groups ``by`` of rows with their aggregates and ``more``."""
         text = ordered_text if has_collation(rows.schema) else to_spark
         calls = {item.column.name: item.expression for item in self.aggregates}
         return groups_of(rows, by, calls, more, text)
 
-    def selected(self, groups: DataFrame, times: Sequence[str]) -> DataFrame:
+    def selected(self, groups: Frame, times: Sequence[str]) -> Frame:
         """Return the select list over groups that satisfy HAVING, with columns for their times."""
         passing = groups if self.having is None else groups.where(whole(to_spark(self.having)))
         return passing.selectExpr(*(item.sql for item in self.items), *times)

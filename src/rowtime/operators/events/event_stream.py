@@ -22,13 +22,12 @@ from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.events import ACCEPTED, INTERVAL, START_EDGE, STOP_EDGE
 from rowtime.kernels.events import POINT as POINT_ROW
-from rowtime.operators.contract import Column, Delta, Shape, Tick
+from rowtime.operators.contract import Column, Delta, Distribution, Shape, Tick
 from rowtime.operators.contract.intake import Intake
-from rowtime.operators.contract.peek import Peek
+from rowtime.operators.contract.peek import Peek, times_of
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_gate import EventGate, Judged, Judging, collected_items
 from rowtime.operators.rows.by_writer import by_writer
-from rowtime.operators.rows.collected import times_of
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.stream_clocks import StreamClocks
 
@@ -83,6 +82,10 @@ class EventStream(Stream):
         """Return the columns of the stream, with the times."""
         return self.columns
 
+    def distribution(self) -> Distribution:
+        """Return one task: an end belongs to a start that another part may have."""
+        return Distribution.SINGLE
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """Judge the tick's rows by the bounds, and turn accepted ones into weighted rows."""
         # Neither rows nor their arrival say what will come: only bounds do.
@@ -94,7 +97,7 @@ class EventStream(Stream):
             peeked = self._peeked_items(intake)
             items = collected_items(tick, self, rows, in_band=intake.in_band) if peeked is None else peeked
             judged = self.gate.judged(tick, items, intake, before, ordered=not self.batched)
-            events, edged = self.gate.events_of(tick, rows, judged, intake.count)
+            events, edged = self.gate.events_of(tick, rows, judged)
             plain = not (edged or intake.in_band or intake.decodes or self.demands)
             peek = self._peek(intake.peek, judged) if plain and intake.peek is not None else None
             shown = {writer: verdict.judgement.mark.bound for writer, verdict in judged.items()}
@@ -103,10 +106,10 @@ class EventStream(Stream):
         clocks = self.promises([], tick.control(self))
         if least(clocks.values()) >= END:
             tick.segments(self, "open").forget(END)
-        return Delta(events, clocks, self.gate.most(intake.count), peek=peek)
+        return Delta(events, clocks, peek=peek)
 
     def _peek(self, source: Peek, judged: Mapping[str, Judged]) -> Peek:
-        """Return columns of the events, `ROWTIME`, `STOP` and `WEIGHT` among them, without a job."""
+        """Return columns of the events, `ROWTIME`, `STOP` and `WEIGHT` among them."""
 
         def rows(wanted: Mapping[str, str]) -> Iterable[pa.Table] | None:
             payload = {name: column for name, column in wanted.items() if column in self.emits().names}

@@ -12,8 +12,8 @@ from typing import ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import CHANGED_BY, MET, ROWTIME, STOP, WEIGHT
 from rowtime.core.fields import LATER
-from rowtime.frames.local import joined
-from rowtime.operators.contract import Control, DataFrame, Delta, Link, Operator, Shape, Tick, named, quoted
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Control, Delta, Link, Operator, Shape, Tick, named, quoted
 from rowtime.operators.events.failing_events import refuse_events
 from rowtime.operators.joins.table_join import TableJoin
 from rowtime.operators.rows.attempt import judged
@@ -61,13 +61,13 @@ class EventTableJoin(TableJoin):
             return Delta(None, clocks)
         names = [quoted(name) for name in self.emits().names]
         rows = delta.rows.selectExpr(*names, *derived_columns(BEGINS, STOP, WEIGHT, CHANGED_BY, MET))
-        return Delta(rows, clocks, delta.count)
+        return Delta(rows, clocks)
 
-    def _tried(self, tick: Tick, rows: DataFrame, table: DataFrame) -> DataFrame:
+    def _tried(self, tick: Tick, rows: Frame, table: Frame) -> Frame:
         """Return the events to emit; pairs whose condition cannot be computed are refused, each once."""
         equal, others = sorted_out(self.on, self._left, self._types(tick))
         met = " AND ".join(equal) or "true"
-        pairs = joined(rows, table, met, "inner")
+        pairs = rows.joined(table, met, "inner")
         refuse_events(tick, self, judged(pairs, [others], {}, [], pairs.columns))
         how = self.alone or ("left" if self.outer else "inner")
         return joined_if(rows, table, met, others, how)

@@ -23,8 +23,8 @@ from rowtime.core.columns import (
     WINDOW_END,
 )
 from rowtime.core.time import END
-from rowtime.frames.local import joined
-from rowtime.operators.contract import DataFrame, passed
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import passed
 from rowtime.operators.rows.lifetimes import TWICE
 
 
@@ -47,7 +47,7 @@ def last_window(size: int, hop: int, offset: int) -> str:
     return f"IF({STOP} < {END}L, {STOP} - 1 - pmod({STOP} - 1 - {offset}L, {hop}L) + {size}L, {END}L)"
 
 
-def in_windows(events: DataFrame, span: tuple[int, int], size: int, hop: int, offset: int) -> DataFrame:
+def in_windows(events: Frame, span: tuple[int, int], size: int, hop: int, offset: int) -> Frame:
     """Return events (with `START`, `STOP`, `DUE`), each once for every window it overlaps that ends in ``span``."""
     before, bound = span
     after = f"greatest({START}, {passed(before, START)})"
@@ -60,7 +60,7 @@ def in_windows(events: DataFrame, span: tuple[int, int], size: int, hop: int, of
     )
 
 
-def in_snapshots(events: DataFrame, start: str, by: Sequence[str]) -> DataFrame:
+def in_snapshots(events: Frame, start: str, by: Sequence[str]) -> Frame:
     """Return events (``start``, `STOP`), each once per snapshot of its group ``by`` (quoted names) that it is in."""
     groups = f"PARTITION BY {', '.join(by)}" if by else ""
     times = events.selectExpr(*by, start, STOP, TWICE)
@@ -78,7 +78,7 @@ def in_snapshots(events: DataFrame, start: str, by: Sequence[str]) -> DataFrame:
     hidden = [f"__g{n}" for n in range(len(by))]
     bounded = events
     for time, number in ((start, "__first"), (STOP, "__last")):
-        bounded = joined(bounded, times, f"{time} = {SNAPSHOT_AT}{same}", "inner").withColumnRenamed("__n0", number)
+        bounded = bounded.joined(times, f"{time} = {SNAPSHOT_AT}{same}", "inner").withColumnRenamed("__n0", number)
         bounded = bounded.drop(SNAPSHOT_AT, NEXT_SNAPSHOT, *hidden)
     each = bounded.selectExpr("*", "explode(sequence(__first, __last - 1)) AS __snapshot").drop("__first", "__last")
-    return joined(each, times, f"__snapshot = __n0{same}", "inner").drop("__snapshot", "__n0", *hidden)
+    return each.joined(times, f"__snapshot = __n0{same}", "inner").drop("__snapshot", "__n0", *hidden)

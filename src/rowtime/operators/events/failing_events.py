@@ -33,18 +33,16 @@ from rowtime.operators.contract import Delta, Operator, Tick, quoted
 from rowtime.operators.events.versions import differences
 from rowtime.operators.groups.finished import in_words, query_text
 from rowtime.operators.rows.attempt import NamedSql, all_computed, judged
-from rowtime.operators.rows.collations import grouped_as_they_are
 from rowtime.operators.rows.lifetimes import derived_columns, instant
 from rowtime.operators.rows.partials import Accumulators
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from rowtime.frames.frame import Frame
     from rowtime.operators.events.event_groups import EventGroups
 
 
-def refuse_events(tick: Tick, node: Operator, events: DataFrame, *, more: Sequence[str] = ()) -> DataFrame:
+def refuse_events(tick: Tick, node: Operator, events: Frame, *, more: Sequence[str] = ()) -> Frame:
     """Return the events without those for which `BROKEN` says what cannot be computed.
 
     Each that a change adds is reported; ``more``: with these columns too.
@@ -53,10 +51,10 @@ def refuse_events(tick: Tick, node: Operator, events: DataFrame, *, more: Sequen
     changes = [name for name in (CHANGED_BY,) if name in events.columns]  # others are final
     by = [*map(quoted, shown), ROWTIME, WRITER, BROKEN, *changes, *more]
     sums = [f"sum({WEIGHT}) AS {WEIGHT}", f"min({POSITION}) AS {POSITION}"]
-    gone = grouped_as_they_are(events.where(f"{BROKEN} IS NOT NULL"), by, sums).where(f"{WEIGHT} > 0")
+    gone = events.where(f"{BROKEN} IS NOT NULL").grouped(by, sums).where(f"{WEIGHT} > 0")
     places = (ROWTIME, POSITION, WRITER, BROKEN)
     gone = gone.selectExpr(*map(quoted, shown), *places, f"explode(sequence(1L, {WEIGHT})) AS __i")
-    tick.refuse_computed(node, gone.drop("__i"), BROKEN, None)
+    tick.refuse_computed(node, gone.drop("__i"), BROKEN)
     return events.where(f"{BROKEN} IS NULL").drop(BROKEN)
 
 
@@ -79,7 +77,7 @@ def fitting(tick: Tick, node: EventGroups, delta: Delta) -> Delta:
 _UNREAD: dict[str, Any] = {"peek": None, "files": None, "timeline": None}
 
 
-def fitting_in_windows(tick: Tick, node: EventGroups, each: DataFrame, *, new: bool = True) -> DataFrame:
+def fitting_in_windows(tick: Tick, node: EventGroups, each: Frame, *, new: bool = True) -> Frame:
     """Return events in windows (`WINDOW_END`) without those for which an argument that depends on the window fails.
 
     Such an event is still in its other windows. It is refused once for each window in which it fails, if it is ``new``.
@@ -107,28 +105,28 @@ def _first_expressions(node: EventGroups, *, in_windows: bool) -> list[NamedSql]
 
 
 def results(  # noqa: PLR0913 - the rows, the groups, and the columns
-    tick: Tick, node: EventGroups, rows: DataFrame, by: Sequence[str], more: Sequence[str], times: Sequence[str]
-) -> DataFrame:
+    tick: Tick, node: EventGroups, rows: Frame, by: Sequence[str], more: Sequence[str], times: Sequence[str]
+) -> Frame:
     """Return the select list of groups of events in a tick that is ``trying``; ``times`` make the groups events."""
     return refused(tick, node, tried_groups(node, rows, by, more), times)
 
 
-def tried_groups(node: EventGroups, rows: DataFrame, by: Sequence[str], more: Sequence[str] = ()) -> DataFrame:
+def tried_groups(node: EventGroups, rows: Frame, by: Sequence[str], more: Sequence[str] = ()) -> Frame:
     """Return the select list of groups of events, with hidden columns and the failures."""
     groups, beyond = exact_groups(node, rows, by, more)
     return tried(node, groups, [(flag, in_words(call)) for flag, call in beyond])
 
 
 def exact_groups(
-    node: EventGroups, rows: DataFrame, by: Sequence[str], more: Sequence[str] = ()
-) -> tuple[DataFrame, list[tuple[str, exp.Expr]]]:
+    node: EventGroups, rows: Frame, by: Sequence[str], more: Sequence[str] = ()
+) -> tuple[Frame, list[tuple[str, exp.Expr]]]:
     """Return the groups ``by`` of rows with their aggregates; and the conditions that one overflows its type."""
     accumulators = Accumulators(tuple((item.column.name, item.expression) for item in node.aggregates))
     groups = accumulators.exact(rows, by, more, {}, of_rows=True)
     return groups, accumulators.beyond(groups)
 
 
-def tried(node: EventGroups, groups: DataFrame, beyond: Sequence[NamedSql]) -> DataFrame:
+def tried(node: EventGroups, groups: Frame, beyond: Sequence[NamedSql]) -> Frame:
     """Return the same over keys and aggregates; ``beyond``: conditions that these cannot be computed."""
     values = {item.column.name: to_spark(item.expression) for item in node.items}
     demands = [(to_spark(item.expression), query_text(node, item.expression)) for item in node.items]
@@ -137,13 +135,13 @@ def tried(node: EventGroups, groups: DataFrame, beyond: Sequence[NamedSql]) -> D
     return judged(groups, [tests], values, demands, ours, beyond)
 
 
-def refused(tick: Tick, node: EventGroups, attempts: DataFrame, times: Sequence[str]) -> DataFrame:
+def refused(tick: Tick, node: EventGroups, attempts: Frame, times: Sequence[str]) -> Frame:
     """Return the groups of `tried` as events, without those that cannot be computed."""
     values = [quoted(item.column.name) for item in node.items]
     return refuse_events(tick, node, attempts.selectExpr(*values, *times, BROKEN))
 
 
-def changed(tick: Tick, node: EventGroups, results: DataFrame) -> DataFrame:
+def changed(tick: Tick, node: EventGroups, results: Frame) -> Frame:
     """Return the changes by versions of groups (`differences`); a failing group counts as no result.
 
     So the version before it is retracted, and those that fail and are new with a change are refused.

@@ -11,7 +11,8 @@ import pyarrow as pa
 from rowtime.core.columns import POSITION
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import END
-from rowtime.operators.contract import Column, DataFrame, Delta, Link, Shape, Tick, Unary, UpTo
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Column, Delta, Link, Shape, Tick, Unary, UpTo
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.requirement import GATED
 from rowtime.operators.contract.state import StateNote
@@ -66,19 +67,19 @@ class GatedRows(Unary):
         """Return the columns of the rows, with the times."""
         return self.columns
 
-    def _passed(  # noqa: PLR0913 - the rows, and everything that they are judged by
-        self, tick: Tick, delta: Delta, rows: DataFrame, items: pa.Table, intake: Intake, before: Mapping[str, int]
-    ) -> DataFrame | None:
+    def _passed(
+        self, tick: Tick, rows: Frame, items: pa.Table, intake: Intake, before: Mapping[str, int]
+    ) -> Frame | None:
         """Return the accepted ones of timed rows, as weighted rows; the bound rises to what they have shown."""
         judged = self.gate.judged(tick, items, intake, before)
-        events, _ = self.gate.events_of(tick, rows, judged, delta.count)
+        events, _ = self.gate.events_of(tick, rows, judged)
         bound = tick.control(self).bound
         tick.remember(self, bound=max([bound, *(verdict.judgement.mark.bound for verdict in judged.values())]))
         return events
 
-    def _given(self, tick: Tick, delta: Delta, events: DataFrame | None) -> Delta:
+    def _given(self, tick: Tick, delta: Delta, events: Frame | None) -> Delta:
         """Return the events of a tick; once the stream has ended, no event is open any more."""
         clocks = self.promises([delta.clocks], tick.control(self))
         if clocks[""] >= END:
             tick.segments(self, "open").forget(END)
-        return Delta(events, clocks, self.gate.most(delta.count))
+        return Delta(events, clocks)

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import ARRIVAL, GIVEN, POSITION, ROWTIME, WRITER
 from rowtime.core.time import BEGINNING, END
+from rowtime.frames.frame import Frame
 from rowtime.kernels.events import Mark, advances
-from rowtime.operators.contract import NOTHING, Column, Control, DataFrame, Delta, Link, Operator, Shape, Tick
+from rowtime.operators.contract import NOTHING, Column, Control, Delta, Link, Operator, Shape, Tick
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_gate import collected_items, items_of
@@ -181,7 +182,7 @@ class ImportedBounds(Operator):
             self, writers=states, away=moving.away, bounds=moving.bounds, pending=moving.pending, said=moving.said,
             bound=moving.bound, shown=shown, clock=now, sent=control.sent + len(risen),
         )  # fmt: skip
-        return Delta(self._rows(tick, control.sent, risen), {"": now}, len(risen))
+        return Delta(self._rows(tick, control.sent, risen), {"": now})
 
     def _items(self, tick: Tick, intake: Intake) -> dict[str, pa.Table]:
         """Return the times of each writer's rows, and when they arrived."""
@@ -216,7 +217,7 @@ class ImportedBounds(Operator):
         risen = [[at, writer, position, bound] for at, position, bound in steps]
         return _WriterState(mark.bound, mark.highest, mark.rows, clock, timed), risen
 
-    def _rows(self, tick: Tick, first: int, risen: Sequence[tuple[int, int]]) -> DataFrame | None:
+    def _rows(self, tick: Tick, first: int, risen: Sequence[tuple[int, int]]) -> Frame | None:
         if not risen:
             return None
         items = [("", first + n, bound) for n, (_, bound) in enumerate(risen)]

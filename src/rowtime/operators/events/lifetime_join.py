@@ -20,11 +20,10 @@ from sqlglot import exp
 from rowtime.core.columns import BROKEN, CHANGED_BY, DUE, FRESH, LEFT_EVENT, MET, RIGHT_EVENT, ROUTE, STOP, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import columns_in
-from rowtime.frames.local import joined
+from rowtime.frames.frame import Frame
 from rowtime.operators.contract import (
     Binary,
     Column,
-    DataFrame,
     Delta,
     Derivation,
     Link,
@@ -43,7 +42,6 @@ from rowtime.operators.events.failing_events import refuse_events
 from rowtime.operators.events.lifetime_pairs import Emitted, LifetimePairs, peeked
 from rowtime.operators.joins.join_rows import beside
 from rowtime.operators.rows.attempt import judged
-from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.conditions import met, sorted_out
 from rowtime.operators.rows.lifetimes import (
     BEGINS,
@@ -86,7 +84,7 @@ class OfEvents(Binary):
     control: ClassVar = UpTo
     keeps_versions: ClassVar[bool] = True
 
-    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
+    def between(self, rows: Callable[[Operator], Frame]) -> list[Frame]:
         """Return the joined columns: the condition is over them."""
         return [self.typed(rows)]
 
@@ -108,18 +106,18 @@ class OfEvents(Binary):
         return [quoted(name) for side in self.names for name in side]
 
     @staticmethod
-    def _times(left: DataFrame) -> list[str]:
+    def _times(left: Frame) -> list[str]:
         """Return the hidden columns of pairs; of two changes, the pair comes with the later one."""
         change = ["greatest(__lq, __rq)", "greatest(__lc, __rc)"] if LEFT_EVENT[3] in left.columns else []
         return derived_columns("greatest(__ls, __rs)", "least(__le, __re)", "__ld * __rd", *change)
 
-    def _refused(self, tick: Tick, left: DataFrame, right: DataFrame, also: str) -> DataFrame:
+    def _refused(self, tick: Tick, left: Frame, right: Frame, also: str) -> Frame:
         """Return the pairs of two sides that satisfy the condition and ``also``; refuse those for which it fails."""
         left, right = _own(left, LEFT_EVENT[2:]), _own(right, RIGHT_EVENT[2:])
         types = [kind for node in self.inputs for kind in tick.types(node)]
         kinds = dict(zip((name for side in self.names for name in side), types, strict=True))
         equal, others = sorted_out(self.on, self.names[0], kinds)
-        rows = joined(left, right, " AND ".join([f"({COVERING} AND ({also}))", *equal]), "inner")
+        rows = left.joined(right, " AND ".join([f"({COVERING} AND ({also}))", *equal]), "inner")
         attempts = judged(rows, [others], {}, [], rows.columns)
         return refuse_events(tick, self, attempts.selectExpr(*self._pair_names, *self._times(left), BROKEN))
 
@@ -173,7 +171,7 @@ class LifetimeJoin(OfEvents):
         columns = columns_in([self.on])
         return [old for old, new in self._renamed(n) if new in columns]
 
-    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+    def typed(self, rows: Callable[[Operator], Frame]) -> Frame:
         """Return the columns of each input, under their new names, side by side."""
         return beside(rows, [(child, self._renamed(n)) for n, child in enumerate(self.inputs)])
 
@@ -190,26 +188,17 @@ class LifetimeJoin(OfEvents):
         clocks, before, bound = advanced(tick, self, deltas)
         kept = [WeightedLog(tick, self, side) for side in SIDES]
         pairs = LifetimePairs(self, (tick.types(self.left), tick.types(self.right)))
-        if self._fit(pairs, kept, deltas, before):
-            emitted = self._on_the_driver(tick, pairs, deltas, before, bound)
-            result = Delta(emitted.rows, clocks, emitted.count, peek=emitted.peek, final=emitted.final)
+        if pairs.typed and not (self.versioned or self._waits):
+            emitted = self._emitted(tick, pairs, deltas, before, bound)
+            result = Delta(emitted.rows, clocks, peek=emitted.peek, final=emitted.final)
         else:
-            result = Delta(self._in_spark(tick, kept, deltas, before, bound), clocks)
+            result = Delta(self._joins(tick, kept, deltas, before, bound), clocks)
         tick.remember(self, bound=bound)
         for n, log in enumerate(kept):
             log.forget(bound, self._identity(n))
         return result
 
-    def _fit(self, pairs: LifetimePairs, kept: Sequence[WeightedLog], deltas: Sequence[Delta], before: int) -> bool:
-        """Return True if the driver finds the pairs: nothing is retracted and all rows fit."""
-        counts = [0 if delta.rows is None else delta.count for delta in deltas]
-        if self.versioned or self._waits or None in counts:
-            return False
-        return pairs.fit([log.count(before, END) + (n or 0) for log, n in zip(kept, counts, strict=True)])
-
-    def _on_the_driver(
-        self, tick: Tick, pairs: LifetimePairs, deltas: Sequence[Delta], before: int, bound: int
-    ) -> Emitted:
+    def _emitted(self, tick: Tick, pairs: LifetimePairs, deltas: Sequence[Delta], before: int, bound: int) -> Emitted:
         """Return the pairs; keep new rows that are still alive."""
         sides = []
         for side, (n, delta) in zip(SIDES, enumerate(deltas), strict=True):
@@ -221,7 +210,7 @@ class LifetimeJoin(OfEvents):
         return pairs.emitted(tick, pairs.pairs(*sides), bound)
 
     def _collected(self, tick: Tick, side: int, delta: Delta) -> pa.Table | None:
-        """Return the new rows of a side, from their source's reader or from Spark."""
+        """Return the new rows of a side, from their source's reader if it has them."""
         if delta.rows is None:
             return None
         times, names = (LEFT_EVENT, RIGHT_EVENT)[side], self.names[side]
@@ -229,15 +218,16 @@ class LifetimeJoin(OfEvents):
         if read is not None:
             return read
         tick.describe(self, "new events")
-        return in_utc(collected(side_of(self.inputs[side], names, times, delta.rows)))
+        return in_utc(side_of(self.inputs[side], names, times, delta.rows).toArrow())
 
-    def _in_spark(
+    def _joins(
         self, tick: Tick, kept: Sequence[WeightedLog], deltas: Sequence[Delta], before: int, bound: int
-    ) -> DataFrame | None:
-        """Return the pairs if there are too many rows for the driver, or changes."""
+    ) -> Frame | None:
+        """Return the pairs, by joins of frames: with changes among them, or of rows whose types are not known."""
         # Events that end up to the bound match nothing new.
         old = [log.between(before, END) for log in kept]
-        few = sum(log.count(before, END) for log in kept) <= sum(delta.count or 0 for delta in deltas)
+        new_rows = sum(0 if delta.rows is None else delta.rows.sized for delta in deltas)
+        few = sum(log.count(before, END) for log in kept) <= new_rows
         if not self._waits:
             old = [self._netted(n, rows) for n, rows in enumerate(old)]
             return self._pairs(tick, old, self._new(tick, deltas, bound), at_once=few)
@@ -254,11 +244,11 @@ class LifetimeJoin(OfEvents):
             of_it.append(self._begun(n, both(waiting, rows), f"< {passed(now, STARTS[n])}"))
         return self._pairs(tick, before_it, of_it, at_once=few)
 
-    def _begun(self, side: int, rows: DataFrame | None, when: str) -> DataFrame | None:
+    def _begun(self, side: int, rows: Frame | None, when: str) -> Frame | None:
         """Return the events of a side that begin at some time, without retracted ones."""
         return None if rows is None else self._netted(side, rows.where(f"{STARTS[side]} {when}"))
 
-    def _matched(self, tick: Tick, old: Sequence[DataFrame | None]) -> int:
+    def _matched(self, tick: Tick, old: Sequence[Frame | None]) -> int:
         """Return the time before which rows begin that have been joined."""
         matched: int | None = tick.control(self).matched
         if matched is not None:
@@ -271,25 +261,24 @@ class LifetimeJoin(OfEvents):
     def _changes(self) -> tuple[str, ...]:
         return (CHANGED_BY, MET) if self.versioned else ()
 
-    def _netted(self, side: int, rows: DataFrame | None) -> DataFrame | None:
+    def _netted(self, side: int, rows: Frame | None) -> Frame | None:
         """Return rows without retracted ones, whose open ends would match everything later."""
         if rows is None or self.versioned or not self._retracts(side):
             return rows
         return netted(rows, [*self._identity(side), DUE])
 
-    def _new(self, tick: Tick, deltas: Sequence[Delta], bound: int) -> list[DataFrame | None]:
+    def _new(self, tick: Tick, deltas: Sequence[Delta], bound: int) -> list[Frame | None]:
         """Return the new rows of both sides; keep those that are still alive."""
         rows = [self._side(n, delta) for n, delta in enumerate(deltas)]
         cheap = {n: side for n, side in enumerate(rows) if side is not None and self._is_cheap(n)}
         if cheap:
-            counts = [deltas[n].count for n in cheap]
-            self._keep(tick, cheap, None if None in counts else sum(n or 0 for n in counts), bound)
+            self._keep(tick, cheap, bound)
         for n, side in enumerate(rows):
             if side is not None and n not in cheap:
-                rows[n] = self._written(tick, n, side, deltas[n].count, bound)
+                rows[n] = self._written(tick, n, side, bound)
         return rows
 
-    def _side(self, side: int, delta: Delta) -> DataFrame | None:
+    def _side(self, side: int, delta: Delta) -> Frame | None:
         if delta.rows is None:
             return None
         rows = side_of(self.inputs[side], self.names[side], (LEFT_EVENT, RIGHT_EVENT)[side], delta.rows, self._changes)
@@ -302,31 +291,31 @@ class LifetimeJoin(OfEvents):
             source = source.input
         return isinstance(source, EventStream) and not self._retracts(side)
 
-    def _keep(self, tick: Tick, rows: Mapping[int, DataFrame], count: int | None, bound: int) -> None:
-        """Keep the rows of both sides that are still alive, in one job."""
+    def _keep(self, tick: Tick, rows: Mapping[int, Frame], bound: int) -> None:
+        """Keep the rows of both sides that are still alive."""
         parts = [
             one.where(f"{DUE} > {passed(bound, DUE)}").selectExpr("*", f"{n} AS {ROUTE}") for n, one in rows.items()
         ]
         routes = {SIDES[n]: Route(n, {name: name for name in one.columns}, DUE) for n, one in rows.items()}
         together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
         tick.describe(self, "keep events")
-        for side, written in tick.write(self, together, routes, count).items():
+        for side, written in tick.write(self, together, routes).items():
             tick.segments(self, side).add(written)
 
-    def _written(self, tick: Tick, side: int, rows: DataFrame, count: int | None, bound: int) -> DataFrame | None:
+    def _written(self, tick: Tick, side: int, rows: Frame, bound: int) -> Frame | None:
         """Return the new rows of a side from files; keep those that are still alive."""
         columns, what = {name: name for name in rows.columns}, SIDES[side]
         over = f"IF({DUE} > {passed(bound, DUE)}, 0, 1) AS {ROUTE}"
         tick.describe(self, "keep events")
         routes = {what: Route(0, columns, DUE), "merged": Route(1, columns, DUE)}
-        written = tick.write(self, rows.selectExpr("*", over), routes, count)
+        written = tick.write(self, rows.selectExpr("*", over), routes)
         tick.segments(self, what).add(written[what])
         read = {name: tick.segments(self, name).read(segments) for name, segments in written.items() if segments}
         return both(read.get(what), read.get("merged"))
 
     def _pairs(
-        self, tick: Tick, old: Sequence[DataFrame | None], new: Sequence[DataFrame | None], *, at_once: bool
-    ) -> DataFrame | None:
+        self, tick: Tick, old: Sequence[Frame | None], new: Sequence[Frame | None], *, at_once: bool
+    ) -> Frame | None:
         """Return the pairs with a new row: in two joins or, ``at_once``, in one that excludes pairs of old rows.
 
         In one if some may fail: an end that removes a pair of an old row counts with that pair.
@@ -338,9 +327,7 @@ class LifetimeJoin(OfEvents):
         sides = [(new[0], everything[1]), (old[0], new[1])]
         return reduce(both, (self._joined(tick, one, other) for one, other in sides), None)
 
-    def _joined(
-        self, tick: Tick, left: DataFrame | None, right: DataFrame | None, also: str = "true"
-    ) -> DataFrame | None:
+    def _joined(self, tick: Tick, left: Frame | None, right: Frame | None, also: str = "true") -> Frame | None:
         """Return the pairs of two sides that satisfy the condition, and ``also``."""
         if left is None or right is None:
             return None
@@ -348,18 +335,18 @@ class LifetimeJoin(OfEvents):
             return self._refused(tick, left, right, also)
         left, right = _own(left, LEFT_EVENT[2:]), _own(right, RIGHT_EVENT[2:])
         met_by = " AND ".join([*self._on_parts, COVERING, f"({also})"])
-        return joined(left, right, met_by, "inner").selectExpr(*self._pair_names, *self._times(left))
+        return left.joined(right, met_by, "inner").selectExpr(*self._pair_names, *self._times(left))
 
 
 def side_of(
-    source: Operator, names: Sequence[str], times: Sequence[str], rows: DataFrame, more: Sequence[str] = ()
-) -> DataFrame:
+    source: Operator, names: Sequence[str], times: Sequence[str], rows: Frame, more: Sequence[str] = ()
+) -> Frame:
     """Return the rows of one side with their names in the join; ``times``: those of start and end."""
     named = [f"{quoted(name)} AS {quoted(to)}" for name, to in zip(source.emits().names, names, strict=True)]
     return rows.selectExpr(*named, f"{BEGINS} AS {times[0]}", f"{STOP} AS {times[1]}", WEIGHT, *more, due(STOP))
 
 
-def _own(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+def _own(rows: Frame, names: Sequence[str]) -> Frame:
     """Return the rows of one side with names of weight and change that differ from the other side's."""
     named = dict(zip((WEIGHT, CHANGED_BY, MET), names, strict=True))
     return rows.selectExpr(
@@ -367,11 +354,11 @@ def _own(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     )
 
 
-def flagged(old: Sequence[DataFrame | None], new: Sequence[DataFrame | None]) -> list[DataFrame | None]:
+def flagged(old: Sequence[Frame | None], new: Sequence[Frame | None]) -> list[Frame | None]:
     """Return the rows of each side, old and new ones, with a flag (`FRESH`) that a row is new."""
     sides = zip(FRESH, old, new, strict=True)
     return [both(_flagged(one, name, "false"), _flagged(other, name, "true")) for name, one, other in sides]
 
 
-def _flagged(rows: DataFrame | None, name: str, value: str) -> DataFrame | None:
+def _flagged(rows: Frame | None, name: str, value: str) -> Frame | None:
     return None if rows is None else rows.selectExpr("*", f"{value} AS {name}")

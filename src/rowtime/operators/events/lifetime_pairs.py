@@ -1,6 +1,6 @@
-"""The pairs of a join of events on the driver, if a tick's rows fit: searches over Arrow columns.
+"""The pairs of a join of events: searches over Arrow columns.
 
-A Spark join compares every two events of a key. Here pairs are found by the times at which events begin
+A query would compare every two events of a key. Here pairs are found by the times at which events begin
 (`kernels.overlaps`), and final pairs go directly to the files of the sink.
 """
 
@@ -31,23 +31,18 @@ from rowtime.operators.rows.conditions import sorted_out, whole
 from rowtime.operators.rows.lifetimes import derived_columns
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from rowtime.frames.frame import Frame
     from rowtime.operators.events.lifetime_join import LifetimeJoin
 
 PAIRS = 1_000_000  # at a time
-LARGEST = 512 << 20  # bytes of rows, including kept ones
-LONG = 1024  # assumed bytes of a value whose type has no fixed width
-_FIXED = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "TIMESTAMP", "BOOLEAN", "DOUBLE", "FLOAT", "DECIMAL")
 _KEYS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "TIMESTAMP", "BOOLEAN", "STRING", "DECIMAL")
 
 
 @dataclass(frozen=True)
 class Emitted:
-    """The events of a join, their greatest number, the final ones in files, and the others on the driver."""
+    """The events of a join, the final ones in files, and the others."""
 
-    rows: DataFrame | None
-    count: int
+    rows: Frame | None
     final: tuple[Segment, ...]
     peek: Peek | None
 
@@ -77,11 +72,10 @@ class LifetimePairs:
         same, rest = sorted_out(exp.and_(*others) if others else None, self.node.names[0], types)
         return equal, [*((text, text) for text in same), *rest]
 
-    def fit(self, counts: Sequence[int]) -> bool:
-        """Return True if the driver can hold so many rows of both sides."""
-        widths = (sum(_width(kind) for kind in types) + 32 for types in self.types)
-        known = all(kind for types in self.types for kind in types)
-        return known and sum(n * width for n, width in zip(counts, widths, strict=True)) <= LARGEST
+    @property
+    def typed(self) -> bool:
+        """Return True if the types of all columns are known."""
+        return all(kind for types in self.types for kind in types)
 
     def kept_rows(self, tables: Sequence[pa.Table], side: int, before: int) -> pa.Table | None:
         """Return the kept rows of a side that a new row may match."""
@@ -137,7 +131,7 @@ class LifetimePairs:
         final: list[Segment] = []
         tables = [*gathered(self._lasting(tick, pairs, bound, adopted if not others else None, final), PAIRS)]
         if not tables:
-            return Emitted(None, 0, tuple(final), None)
+            return Emitted(None, tuple(final), None)
         names = [quoted(name) for side in self.node.names for name in side]
         frames = (
             tick.frame(self.node, table).selectExpr(*names, *derived_columns(START, STOP, WEIGHT)) for table in tables
@@ -148,7 +142,7 @@ class LifetimePairs:
         if others and not tick.trying:
             rows = rows.where(whole(" AND ".join(f"({text})" for text, _ in others)))
         peek = None if others else Peek(lambda _: None, partial(_columns, tables))
-        return Emitted(rows, sum(table.num_rows for table in tables), tuple(final), peek)
+        return Emitted(rows, tuple(final), peek)
 
     def _lasting(
         self, tick: Tick, pairs: Iterator[pa.Table], bound: int, adopted: Mapping[str, str] | None, final: list[Segment]
@@ -167,16 +161,14 @@ class LifetimePairs:
         table = table.append_column(ROWTIME, table[START].cast(pa.timestamp("us")).cast(UTC))
         table = table.append_column("__ended", table[STOP].cast(pa.timestamp("us")).cast(UTC))
         columns = {name: {STOP: "__ended"}.get(of, of) for name, of in adopted.items()}
-        return tick.write(self.node, table, {"complete": Route(0, columns, STOP)}, table.num_rows)["complete"]
+        return tick.write(self.node, table, {"complete": Route(0, columns, STOP)})["complete"]
 
     def kept(self, tick: Tick, side: str, table: pa.Table, bound: int) -> Sequence[Segment]:
         """Keep the rows that are still alive."""
         live = table.filter(pc.greater(table[DUE], bound))
         if not live.num_rows:
             return []
-        return tick.write(self.node, live, {side: Route(0, {c: c for c in live.column_names}, DUE)}, live.num_rows)[
-            side
-        ]
+        return tick.write(self.node, live, {side: Route(0, {c: c for c in live.column_names}, DUE)})[side]
 
 
 def peeked(source: Peek | None, columns: Mapping[str, str], times: Sequence[str]) -> pa.Table | None:
@@ -201,10 +193,6 @@ def _columns(tables: Sequence[pa.Table], wanted: Mapping[str, str]) -> Iterable[
 
 def _equates(part: exp.Expr) -> bool:
     return isinstance(part, exp.EQ) and isinstance(part.this, exp.Column) and isinstance(part.expression, exp.Column)
-
-
-def _width(kind: str) -> int:
-    return 16 if kind.upper().startswith(_FIXED) else LONG
 
 
 def _numbers(table: pa.Table, name: str) -> np.ndarray:

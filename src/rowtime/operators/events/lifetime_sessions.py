@@ -31,7 +31,8 @@ from rowtime.core.columns import (
 )
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import DataFrame, Delta, Link, Shape, Tick, UpTo, passed, quoted
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Delta, Link, Shape, Tick, UpTo, passed, quoted
 from rowtime.operators.contract.state import Route, StateNote
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.failing_events import fitting, fitting_in_windows, results
@@ -113,7 +114,7 @@ class LifetimeSessions(EventGroups):
         if delta.rows is not None:
             columns = map(quoted, self.input.emits().names)
             rows = delta.rows.selectExpr(*columns, f"{BEGINS} AS {START}", STOP, WEIGHT, f"{ALWAYS}L AS {DUE}")
-            kept.add(rows, delta.count)
+            kept.add(rows)
         result = None
         if bound > before:
             events, low = kept.between(BEGINNING, END), bound
@@ -126,9 +127,7 @@ class LifetimeSessions(EventGroups):
             WeightedLog(tick, self, "cut").forget(gone, self._times)
         return Delta(result, self.promises([delta.clocks], control))
 
-    def _over(
-        self, tick: Tick, kept: WeightedLog, events: DataFrame, span: tuple[int, int]
-    ) -> tuple[DataFrame | None, int]:
+    def _over(self, tick: Tick, kept: WeightedLog, events: Frame, span: tuple[int, int]) -> tuple[Frame | None, int]:
         """Return what has ended within a span of bounds, and the least start of the rest; drop what has ended."""
         bound = span[1]
         parts = netted(events.drop(DUE), self.identity).where(f"{START} < {bound}L")
@@ -152,7 +151,7 @@ class LifetimeSessions(EventGroups):
             self._note(cut, begun, old, bound)
         return self._results(tick, parts.where(f"{WEIGHT} > 0"), span), bound if first is None else int(first)
 
-    def _chained(self, parts: DataFrame) -> DataFrame:
+    def _chained(self, parts: Frame) -> Frame:
         """Return parts with the number, the start (`BEGUN`) and the end (`OVER_AT`) of their session."""
         keys = f"PARTITION BY {', '.join(self.key_names)} " if self.keys else ""
         order = f"{keys}ORDER BY {START}, {OVER_AT} ROWS BETWEEN UNBOUNDED PRECEDING AND"
@@ -163,11 +162,11 @@ class LifetimeSessions(EventGroups):
         others = [quoted(name) for name in parts.columns if name not in (OVER_AT, CHAIN)]
         return parts.selectExpr(*others, f"min({START}) {session} AS {BEGUN}", f"max({OVER_AT}) {session} AS {OVER_AT}")
 
-    def _written(self, tick: Tick, parts: DataFrame) -> DataFrame:
+    def _written(self, tick: Tick, parts: Frame) -> Frame:
         """Return the same, computed once."""
         names = parts.columns
         due_parts = parts.selectExpr("*", f"{ALWAYS}L AS {DUE}", f"0 AS {ROUTE}")
-        segments = tick.write(self, due_parts, {"merged": Route(0, {c: c for c in [*names, DUE]}, DUE)}, None)["merged"]
+        segments = tick.write(self, due_parts, {"merged": Route(0, {c: c for c in [*names, DUE]}, DUE)})["merged"]
         return tick.segments(self, "merged").read(segments).drop(DUE) if segments else parts.where("false")
 
     def _part_at(self, time: str) -> str:
@@ -178,16 +177,16 @@ class LifetimeSessions(EventGroups):
         """Return the end of that part, as far as the session is known."""
         return f"least({self._part_at(time)} + {self.longest}L, {OVER_AT})" if self.longest else OVER_AT
 
-    def _forget(self, kept: WeightedLog, parts: DataFrame, bound: int) -> None:
+    def _forget(self, kept: WeightedLog, parts: Frame, bound: int) -> None:
         """Drop events that contribute to no more results."""
         over = f"{OVER_AT} <= {bound}L"
         if self.longest:
             over = f"{over} OR {STOP} < {bound}L AND {self._part_end(f'{STOP} - 1')} <= {bound}L"
         columns = map(quoted, self.input.emits().names)
         gone = parts.where(f"{WEIGHT} > 0").where(over)
-        kept.add(gone.selectExpr(*columns, START, STOP, f"-{WEIGHT} AS {WEIGHT}", f"{ALWAYS}L AS {DUE}"), None)
+        kept.add(gone.selectExpr(*columns, START, STOP, f"-{WEIGHT} AS {WEIGHT}", f"{ALWAYS}L AS {DUE}"))
 
-    def _note(self, cut: WeightedLog, begun: DataFrame, old: DataFrame | None, bound: int) -> None:
+    def _note(self, cut: WeightedLog, begun: Frame, old: Frame | None, bound: int) -> None:
         """Keep the times of the sessions of which some parts have been emitted and others have not."""
         over_at = f"max(IF({STOP} < {bound}L, {STOP}, {bound}L)) + {self.gap}L AS {OVER_AT}"
         out = begun.where(f"{BEGUN} + {self.longest}L <= {bound}L")
@@ -196,9 +195,9 @@ class LifetimeSessions(EventGroups):
         if old is not None:
             gone = old.selectExpr(*self._times, f"-{WEIGHT} AS {WEIGHT}", f"{ALWAYS}L AS {DUE}")
             now = netted(now.unionByName(gone), [*self._times, DUE])
-        cut.add(now, None)
+        cut.add(now)
 
-    def _results(self, tick: Tick, events: DataFrame, span: tuple[int, int]) -> DataFrame:
+    def _results(self, tick: Tick, events: Frame, span: tuple[int, int]) -> Frame:
         """Return the sessions, or their parts, that end within the span."""
         before, bound = span
         tick.describe(self, "aggregate sessions")

@@ -14,7 +14,8 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import DUE, START, STOP, WEIGHT, WINDOW_END
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import DataFrame, Delta, Link, Operator, Shape, Tick, UpTo, passed, quoted
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, UpTo, passed, quoted
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.event_windows import clipped, first_start, in_windows, last_window
@@ -84,17 +85,17 @@ class LifetimeWindows(EventGroups):
             whole = parts + ([] if old is None else [old])
             rows = self._windows(tick, whole[0] if len(whole) == 1 else whole[0].unionByName(whole[1]), before, bound)
         if parts and bound < END:
-            kept.add(parts[0].where(f"{DUE} > {passed(bound, DUE)}"), delta.count)
+            kept.add(parts[0].where(f"{DUE} > {passed(bound, DUE)}"))
         control = tick.remember(self, bound=bound)
         kept.forget(bound, self.identity)
         return Delta(rows, self.promises([delta.clocks], control))
 
-    def _events(self, rows: DataFrame) -> DataFrame:
+    def _events(self, rows: Frame) -> Frame:
         """Return events with the end of their last window."""
         last = f"{last_window(self.size, self.hop, self.offset)} AS {DUE}"
         return rows.selectExpr(*map(quoted, self.input.emits().names), f"{BEGINS} AS {START}", STOP, WEIGHT, last)
 
-    def _windows(self, tick: Tick, events: DataFrame, before: int, bound: int) -> DataFrame:
+    def _windows(self, tick: Tick, events: Frame, before: int, bound: int) -> Frame:
         """Return the windows with an end in (before, bound]."""
         events = netted(events, [*self.identity, DUE])
         if bound >= END:

@@ -9,14 +9,10 @@ import pyarrow as pa
 
 from rowtime.core.columns import MET, POSITION, WRITER
 from rowtime.core.time import BEGINNING
-from rowtime.frames.local import is_local
+from rowtime.frames.frame import Frame
 from rowtime.kernels.events import Judgement
 from rowtime.kernels.identity import only_value
 from rowtime.kernels.timeline import values_at
-from rowtime.operators.contract import DataFrame, passed, quoted
-from rowtime.operators.rows.by_writer import FEW, joined
-from rowtime.operators.rows.halves import reached, value_at
-from rowtime.sql.generate import literal
 
 
 def steps_of(rows: pa.Table, judgement: Judgement) -> list[tuple[int, int]]:
@@ -28,26 +24,15 @@ def steps_of(rows: pa.Table, judgement: Judgement) -> list[tuple[int, int]]:
     return list(zip(rows[POSITION].to_numpy()[first].tolist(), bounds[first].tolist(), strict=True))
 
 
-def with_met(rows: DataFrame, steps: Mapping[str, Sequence[tuple[int, int]]]) -> DataFrame:
+def with_met(rows: Frame, steps: Mapping[str, Sequence[tuple[int, int]]]) -> Frame:
     """Return the rows with the bound when each came, by its writer and position."""
     by_writer = {writer: of_writer for writer, of_writer in steps.items() if of_writer}
-    if is_local(rows):
-        rows.share()  # computed once, so that its rows keep their order
-        return rows.with_column(MET, "bigint", _met_here(rows.select(WRITER, POSITION).toArrow(), by_writer))
-    if len(by_writer) > FEW:
-        return _met_by_many(rows, by_writer)
-    texts = {}
-    for writer, of_writer in by_writer.items():
-        texts[writer] = passed(of_writer[0][1], POSITION)
-        if len(of_writer) > 1:
-            texts[writer] = value_at([bound for _, bound in of_writer], [at for at, _ in of_writer[1:]])
-    cases = " ".join(f"WHEN {literal(writer)} THEN {text}" for writer, text in texts.items())
-    met = f"CASE {WRITER} {cases} END" if len(texts) > 1 else next(iter(texts.values()), f"{BEGINNING}L")
-    return rows.selectExpr("*", f"{met} AS {MET}")
+    rows.share()  # computed once, so that its rows keep their order
+    return rows.with_column(MET, "bigint", _met_here(rows.select(WRITER, POSITION).toArrow(), by_writer))
 
 
 def _met_here(rows: pa.Table, steps: Mapping[str, Sequence[tuple[int, int]]]) -> pa.Array:
-    """Do the same for rows on the driver: their places and those of the steps are sorted together.
+    """Return the bound of each row: its place and those of the steps are sorted together.
 
     The first step of a writer is before all of its rows; NULL for a writer about which nothing is known.
     """
@@ -71,14 +56,3 @@ def _met_here(rows: pa.Table, steps: Mapping[str, Sequence[tuple[int, int]]]) ->
     last[order] = np.maximum.accumulate(np.where(order < count, np.arange(len(order)), -1))
     mine = order[np.maximum(last[count:], 0)]
     return pa.array(bounds[np.minimum(mine, count - 1)], mask=of_rows < 0)
-
-
-def _met_by_many(rows: DataFrame, steps: Mapping[str, Sequence[tuple[int, int]]]) -> DataFrame:
-    """Do the same with a table of the writers: Spark searches a literal from its beginning for every row."""
-    numbers = pa.list_(pa.int64())
-    columns = {
-        "__at": pa.array([[at for at, _ in of_writer[1:]] for of_writer in steps.values()], numbers),
-        "__bounds": pa.array([[bound for _, bound in of_writer] for of_writer in steps.values()], numbers),
-    }
-    met = f"get(__bounds, {reached('__at', max(map(len, steps.values())))}) AS {MET}"
-    return joined(rows, steps, columns).selectExpr(*map(quoted, rows.columns), met)

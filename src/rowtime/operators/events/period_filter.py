@@ -82,7 +82,7 @@ class PeriodFilter(Unary):
             new = delta.rows.selectExpr(*map(quoted, self._identity), WEIGHT, f"{self._due()} AS {DUE}")
             rows = new.where(self._known(bound))
             if bound < END:
-                kept.add(new.where(self._open(bound)), delta.count)
+                kept.add(new.where(self._open(bound)))
         old = kept.between(before, END) if bound > before else None
         if old is not None:
             newly_due = old.where(f"NOT coalesce({self._known(before)}, false) AND {self._known(bound)}")

@@ -44,7 +44,7 @@ class RowEvents(GatedRows):
             rows, bound = self.gate.timed(delta.rows), tick.control(self).bound
             items = collected_items(tick, self, rows, [f"unix_micros({ROWTIME}) AS at"], in_band=False)
             before = {writer: bound for writer, _ in by_writer(items)}
-            events = self._passed(tick, delta, rows, items, self._met(items), before)
+            events = self._passed(tick, rows, items, self._met(items), before)
         if not self.shape.generates:
             tick.remember(self, bound=self.promises([delta.clocks], tick.control(self))[""])
         return self._given(tick, delta, events)

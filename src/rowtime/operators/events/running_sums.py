@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from rowtime.frames.frame import Frame
 from rowtime.frames.kinds import DECIMAL
 from rowtime.frames.typed import kind_of_text
-from rowtime.operators.contract import DataFrame
 from rowtime.operators.rows.exact_sums import average as quotient
 from rowtime.operators.rows.exact_sums import average_type, limbs, may_be_beyond, whole
 from rowtime.operators.rows.select import Item
@@ -39,8 +39,8 @@ class RunningSums:
     means: Sequence[str] = ()
 
     @classmethod
-    def of(cls, aggregates: tuple[Item, ...], rows: DataFrame) -> RunningSums:
-        """Return the sums of arguments over these rows; by analysis without a job."""
+    def of(cls, aggregates: tuple[Item, ...], rows: Frame) -> RunningSums:
+        """Return the sums of arguments over these rows."""
         kinds, means = list[str](), list[str]()
         for call in (item.expression for item in aggregates):
             kinds.append("" if isinstance(call, exp.Count) else kind_of_text(rows, f"sum({to_spark(call.this)})"))
@@ -66,7 +66,7 @@ class RunningSums:
         some = [f"__{part}{n}" for n, counts in enumerate(only) if not counts for part in "hb"]
         return [name for n, counts in enumerate(only) for name in _columns(n, "" if counts else "int")], some
 
-    def moved(self, rows: DataFrame, roomy: RunningSums) -> DataFrame:
+    def moved(self, rows: Frame, roomy: RunningSums) -> Frame:
         """Return kept rows in the form of `roomy`."""
         texts = dict[str, str]()
         for n, (kind, other) in enumerate(zip(self.kinds, roomy.kinds, strict=True)):

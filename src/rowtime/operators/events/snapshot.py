@@ -16,15 +16,15 @@ from sqlglot import exp
 
 from rowtime.core.columns import DUE, ENDING, OLD, ROUTE, ROWTIME, SNAPSHOT_AT, STARTING, STOP, WEIGHT
 from rowtime.core.time import BEGINNING, END
-from rowtime.frames.local import is_local
-from rowtime.operators.contract import DataFrame, Delta, Operator, Shape, Tick, UpTo, passed, quoted
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Delta, Operator, Shape, Tick, UpTo, passed, quoted
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.failing_events import fitting, refused, tried
 from rowtime.operators.events.running_sums import RunningSums
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
 from rowtime.operators.groups.finished import in_words
-from rowtime.operators.rows.collations import grouped, grouped_as_they_are, in_bytes
+from rowtime.operators.rows.collations import grouped, in_bytes, restored
 from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, derived_columns, instant, netted
 from rowtime.sql.generate import to_spark
 
@@ -79,7 +79,7 @@ class Snapshot(EventGroups):
         return SpeculativeGroups(self.name, below[0], self.keys, self.aggregates, self.items, having=self.having)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Add the new starts and ends to the due ones, and emit the snapshots below the bound. One job."""
+        """Add the new starts and ends to the due ones, and emit the snapshots below the bound."""
         delta, control = fitting(tick, self, deltas[0]), tick.control(self)
         ahead, sums = WeightedLog(tick, self), WeightedLog(tick, self, "open")
         before = control.bound
@@ -88,10 +88,6 @@ class Snapshot(EventGroups):
         if delta.rows is not None and not control.types:
             of_rows = RunningSums.of(self.aggregates, delta.rows)
             control = tick.remember(self, types=list(of_rows.kinds), means=list(of_rows.means))
-        counted = delta.rows is None or delta.count is not None
-        count = (
-            4 * (2 * (delta.count or 0) + ahead.count(before, bound) + sums.count(BEGINNING, END)) if counted else None
-        )
         running = RunningSums(self.aggregates, control.types, control.means)
         due = ahead.between(before, bound) if bound > before else None
         kept = sums.between(BEGINNING, END)
@@ -110,28 +106,17 @@ class Snapshot(EventGroups):
             if kept is not None:
                 own = [*self.key_names, SNAPSHOT_AT, STARTING, f"0L AS {ENDING}", *running.columns]
                 parts.append(netted(kept, columns).selectExpr(*own, f"1 AS {OLD}"))
-            rows, final, count = self._advance(tick, parts, running, bound, count)
+            rows, final = self._advance(tick, parts, running, bound)
         tick.remember(self, bound=bound)
         ahead.segments.forget(bound)
         sums.forget(bound, columns)
-        return Delta(rows, clocks, count, final=final)
+        return Delta(rows, clocks, final=final)
 
     # -- starts and ends --------------------------------------------------------------
 
-    def _points(self, rows: DataFrame, sums: RunningSums) -> DataFrame:
+    def _points(self, rows: Frame, sums: RunningSums) -> Frame:
         """Return each event as its start and, if it has one, its end."""
         keys = [key.sql for key in self.keys]
-        if is_local(rows):
-            return self._points_here(rows, keys, sums)
-        start = f"struct({BEGINS} AS {SNAPSHOT_AT}, {WEIGHT} AS {STARTING}, 0L AS {ENDING}, {WEIGHT} AS w)"
-        end = f"struct({STOP} AS {SNAPSHOT_AT}, 0L AS {STARTING}, {WEIGHT} AS {ENDING}, -{WEIGHT} AS w)"
-        both = rows.selectExpr("*", f"explode(IF({STOP} < {END}L, array({start}, {end}), array({start}))) AS __x")
-        return both.selectExpr(
-            *keys, f"__x.{SNAPSHOT_AT}", f"__x.{STARTING}", f"__x.{ENDING}", *sums.values("__x.w"), f"0 AS {OLD}"
-        )
-
-    def _points_here(self, rows: DataFrame, keys: Sequence[str], sums: RunningSums) -> DataFrame:
-        """Return the same for rows on the driver, which has no lists of structs."""
         starts = (BEGINS, WEIGHT, "0L", WEIGHT)
         ends = (STOP, "0L", WEIGHT, f"-{WEIGHT}")
         parts = []
@@ -143,9 +128,9 @@ class Snapshot(EventGroups):
     # -- snapshots --------------------------------------------------------------------
 
     def _advance(
-        self, tick: Tick, parts: Sequence[DataFrame], running: RunningSums, bound: int, count: int | None
-    ) -> tuple[DataFrame | None, tuple[Segment, ...], int]:
-        """Return new or changed events, the final ones if a sink takes them over, and the number of the former."""
+        self, tick: Tick, parts: Sequence[Frame], running: RunningSums, bound: int
+    ) -> tuple[Frame | None, tuple[Segment, ...]]:
+        """Return new or changed events, and the final ones if a sink takes them over."""
         adopted = None if tick.trying else tick.adopted_as(self)
         sums, keys = running.columns, self.key_names
         changes = self._changes(reduce(lambda one, other: one.unionByName(other), parts), sums, bound)
@@ -161,7 +146,7 @@ class Snapshot(EventGroups):
             "state": Route(AHEAD, {**kept, ENDING: ENDING}, DUE),
         }
         tick.describe(self, "snapshots up to the bound")
-        written = tick.write(self, changes, routes, count)
+        written = tick.write(self, changes, routes)
         for what in ("state", "open"):
             tick.segments(self, what).add(written[what])
         missing = {"complete": f"1L AS {WEIGHT}", "merged": f"{END}L AS {STOP}"}
@@ -173,10 +158,9 @@ class Snapshot(EventGroups):
         ]
         events = reduce(lambda one, other: one.unionByName(other), rows) if rows else None
         final = () if adopted is None else tuple(written["complete"])
-        row_count = sum(segment.rows for files in unpublished.values() for segment in files)
-        return None if events is None else self._results(tick, events, running), final, row_count
+        return None if events is None else self._results(tick, events, running), final
 
-    def _with_ended(self, changes: DataFrame, running: RunningSums, adopted: Mapping[str, str]) -> DataFrame:
+    def _with_ended(self, changes: Frame, running: RunningSums, adopted: Mapping[str, str]) -> Frame:
         """Return changes in which snapshots that have ended also have the columns of the adopted file."""
         kept = {name: f"__kept{n}" for n, name in enumerate(changes.columns)}
         rows = changes.selectExpr("*", f"{ROUTE} IN ({ENDED}, {CLOSED}) AS __over", *running.finals())
@@ -193,16 +177,14 @@ class Snapshot(EventGroups):
         final = [f"{values.get(of, quoted(of))} AS __final{n}" for n, of in enumerate(adopted.values())]
         return events.where(f"{ROUTE} IS NOT NULL").selectExpr(*own, ROUTE, *final)
 
-    def _changes(self, points: DataFrame, sums: Sequence[str], bound: int) -> DataFrame:
+    def _changes(self, points: Frame, sums: Sequence[str], bound: int) -> Frame:
         """Return each time of a group, with the sums from it on, the next time, and the state of the time (route)."""
         keys = self.key_names
         totals = [*(f"sum({name}) AS {name}" for name in (STARTING, ENDING, *sums)), f"max({OLD}) AS {OLD}"]
-        if keys and not is_local(points):  # one exchange for the groups and the windows over them
-            points = points.repartition(*keys)
         points, back = in_bytes(points, keys)
-        times = grouped_as_they_are(points, [*keys, SNAPSHOT_AT], totals).where(f"{STARTING} <> 0 OR {ENDING} <> 0")
+        times = points.grouped([*keys, SNAPSHOT_AT], totals).where(f"{STARTING} <> 0 OR {ENDING} <> 0")
         if back:  # of equal texts, the least of those that begin or end there
-            times = grouped(times.withColumns(back), [*keys, SNAPSHOT_AT], totals)
+            times = grouped(restored(times, back), [*keys, SNAPSHOT_AT], totals)
         times = times.selectExpr("*", f"{SNAPSHOT_AT} < {passed(bound, SNAPSHOT_AT)} AS __due")
         by = ", ".join([*keys, "__due"])
         running = f"OVER (PARTITION BY {by} ORDER BY {SNAPSHOT_AT} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
@@ -225,7 +207,7 @@ class Snapshot(EventGroups):
             route,
         ).where(f"{ROUTE} IS NOT NULL")
 
-    def _results(self, tick: Tick, rows: DataFrame, sums: RunningSums) -> DataFrame:
+    def _results(self, tick: Tick, rows: Frame, sums: RunningSums) -> Frame:
         """Return the select list over keys and sums, as events."""
         rows = rows.selectExpr("*", *sums.finals(trying=tick.trying))
         if tick.trying:

@@ -14,8 +14,8 @@ from sqlglot import exp
 
 from rowtime.core.columns import BAD, DUE, NEXT_SNAPSHOT, SNAPSHOT_AT, START, STOP, WEIGHT
 from rowtime.core.time import BEGINNING, END
-from rowtime.frames.local import joined
-from rowtime.operators.contract import DataFrame, Delta, Operator, Tick, UpTo, passed, quoted
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Delta, Operator, Tick, UpTo, passed, quoted
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.event_windows import in_snapshots
@@ -52,7 +52,7 @@ class SnapshotSets(EventGroups):
         kept, going = WeightedLog(tick, self), WeightedLog(tick, self, "open")
         if delta.rows is not None:
             columns = map(quoted, self.input.emits().names)
-            kept.add(delta.rows.selectExpr(*columns, f"{BEGINS} AS {START}", STOP, WEIGHT, due(STOP)), delta.count)
+            kept.add(delta.rows.selectExpr(*columns, f"{BEGINS} AS {START}", STOP, WEIGHT, due(STOP)))
         events = kept.between(before, END)
         result = None if bound <= before or events is None else self._changes(tick, events, going, bound)
         tick.remember(self, bound=bound)
@@ -68,7 +68,7 @@ class SnapshotSets(EventGroups):
     def _calls(self) -> list[exp.Expr]:
         return [item.expression for item in self.aggregates]
 
-    def _changes(self, tick: Tick, events: DataFrame, going: WeightedLog, bound: int) -> DataFrame:
+    def _changes(self, tick: Tick, events: Frame, going: WeightedLog, bound: int) -> Frame:
         alive = netted(events.drop(DUE), self.identity).where(f"{START} < {passed(bound, START)}")
         alive = alive.selectExpr("*", *(key.sql for key in self.keys))
         gone = going.between(BEGINNING, END)
@@ -80,22 +80,22 @@ class SnapshotSets(EventGroups):
         tick.describe(self, "aggregate snapshots")
         changes = revised(tick, self, self._values, self._snapshots(tick, alive, bound), gone)
         if bound < END:
-            going.add(changes.where(f"{STOP} >= {END}L").select(*self._values, "__x", WEIGHT, DUE), None)
+            going.add(changes.where(f"{STOP} >= {END}L").select(*self._values, "__x", WEIGHT, DUE))
         if tick.trying:
             beyond = [(f"{BAD} = {n}", in_words(call)) for n, call in enumerate(self._calls)]
             return refused(tick, self, tried(self, changes, beyond), derived_columns("__x", STOP, WEIGHT))
         return self.selected(changes, derived_columns("__x", STOP, WEIGHT))
 
-    def _since(self, events: DataFrame, open_: DataFrame) -> DataFrame:
+    def _since(self, events: Frame, open_: Frame) -> Frame:
         """Return events from the start of their group's last snapshot on: the event that began it may be dropped."""
         begins = open_.selectExpr(*(f"{name} AS __g{n}" for n, name in enumerate(self.key_names)), "__x")
         same = " AND ".join(f"{name} <=> __g{n}" for n, name in enumerate(self.key_names)) or "true"
         others = [quoted(name) for name in events.columns if name != START]
-        return joined(events, begins, same, "left").selectExpr(
+        return events.joined(begins, same, "left").selectExpr(
             *others, f"greatest({START}, coalesce(__x, {START})) AS {START}"
         )
 
-    def _snapshots(self, tick: Tick, alive: DataFrame, bound: int) -> DataFrame:
+    def _snapshots(self, tick: Tick, alive: Frame, bound: int) -> Frame:
         """Return the snapshots that begin below the bound; one that reaches it is open."""
         others = [quoted(name) for name in alive.columns if name != STOP]
         events = alive.selectExpr(*others, f"least({STOP}, {passed(bound, STOP)}) AS {STOP}")

@@ -28,7 +28,8 @@ from rowtime.core.columns import (
 )
 from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import DataFrame, Delta, Link, Operator, Tick, UpTo, quoted
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Delta, Link, Operator, Tick, UpTo, quoted
 from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_groups import EventGroups
@@ -100,7 +101,7 @@ class SpeculativeGroups(EventGroups):
         bound, low = max(control.bound, least(delta.clocks.values())), control.low
         old, rows = kept.between(low, END), None
         if delta.rows is not None:
-            written = kept.add(self._events(delta.rows), delta.count)
+            written = kept.add(self._events(delta.rows))
             if written:
                 rows = self._revised(tick, kept.segments.read(written), old, control.bound)
         low = bound if self.size or bound >= END else kept.oldest(bound, self.identity, START)
@@ -113,7 +114,7 @@ class SpeculativeGroups(EventGroups):
         """Return the columns that distinguish groups that are computed separately."""
         return [*self.key_names, *([WINDOW_END] if self.size else [])]
 
-    def _events(self, rows: DataFrame) -> DataFrame:
+    def _events(self, rows: Frame) -> Frame:
         until = f"{last_window(self.size, self.hop, self.offset)} AS {DUE}" if self.size else due(STOP)
         return rows.selectExpr(
             *map(quoted, self.input.emits().names), f"{BEGINS} AS {START}", STOP, WEIGHT, CHANGED_BY, MET, until
@@ -121,7 +122,7 @@ class SpeculativeGroups(EventGroups):
 
     # -- versions of groups -----------------------------------------------------------
 
-    def _revised(self, tick: Tick, new: DataFrame, old: DataFrame | None, before: int) -> DataFrame:
+    def _revised(self, tick: Tick, new: Frame, old: Frame | None, before: int) -> Frame:
         """Return the results of each version of the groups with new changes, minus those of the version before."""
         if self.size:
             refuse_endless(self, new, STOP, "lies in endless windows", at_once=True)
@@ -133,7 +134,7 @@ class SpeculativeGroups(EventGroups):
         results = self._results(tick, as_of(events, versions, self._groups, [*self.identity, *self._groups]))
         return changed(tick, self, results)
 
-    def _grouped(self, tick: Tick, events: DataFrame, before: int, *, new: bool = True) -> DataFrame:
+    def _grouped(self, tick: Tick, events: Frame, before: int, *, new: bool = True) -> Frame:
         """Return events with the keys of their groups, and in the windows that are not final."""
         rows = events.selectExpr("*", *(key.sql for key in self.keys))
         if self.size:
@@ -141,7 +142,7 @@ class SpeculativeGroups(EventGroups):
             rows = fitting_in_windows(tick, self, rows.selectExpr("*", *clipped(self.size, self.clips)), new=new)
         return rows.drop(DUE, LIFETIME_START, LIFETIME_END)
 
-    def _results(self, tick: Tick, events: DataFrame) -> DataFrame:
+    def _results(self, tick: Tick, events: Frame) -> Frame:
         """Return the select list at each version, with the extent of the window or snapshot."""
         groups, extent = [*self._groups, *VERSION], (f"{WINDOW_END} - {1 if self.point else self.size}L", WINDOW_END)
         if not self.size:

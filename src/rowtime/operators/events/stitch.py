@@ -12,11 +12,11 @@ from typing import ClassVar
 
 from rowtime.core.columns import CHANGED_BY, DUE, MET, PIECE_END, STOP, VERSION, WEIGHT
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import DataFrame, Delta, Link, Operator, Shape, Tick, Unary, UpTo, quoted
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, Unary, UpTo, quoted
 from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.versions import BEFORE, as_of, differences, versions_of
-from rowtime.operators.rows.collations import grouped_as_they_are
 from rowtime.operators.rows.lifetimes import (
     BEGINS,
     TOUCHES,
@@ -67,7 +67,7 @@ class Stitch(Unary):
         kept, going = WeightedLog(tick, self), WeightedLog(tick, self, "open")
         if deltas[0].rows is not None:
             rows = deltas[0].rows.selectExpr(*self._quoted, f"{BEGINS} AS __ls", f"{STOP} AS __le", WEIGHT, due(STOP))
-            kept.add(rows, deltas[0].count)
+            kept.add(rows)
         events = kept.between(before, END)
         result = None
         if bound > before and events is not None:
@@ -77,7 +77,7 @@ class Stitch(Unary):
         going.forget(bound, [*self._names, "__x"])
         return Delta(result, clocks)
 
-    def _results(self, tick: Tick, events: DataFrame, going: WeightedLog, span: tuple[int, int]) -> DataFrame:
+    def _results(self, tick: Tick, events: Frame, going: WeightedLog, span: tuple[int, int]) -> Frame:
         before, bound = span
         alive = netted(events.drop(DUE), [*self._names, "__ls", "__le"]).where(f"__ls < {bound}L")
         parts = alive.selectExpr(*self._quoted, "__ls", "__le")
@@ -90,10 +90,10 @@ class Stitch(Unary):
         tick.describe(self, "stitch events")
         changes = revised(tick, self, self._names, self._stitched(parts, bound), gone)
         if bound < END:
-            going.add(changes.where(f"{STOP} >= {END}L").selectExpr(*self._quoted, "__x", WEIGHT, DUE), None)
+            going.add(changes.where(f"{STOP} >= {END}L").selectExpr(*self._quoted, "__x", WEIGHT, DUE))
         return changes.selectExpr(*self._quoted, *derived_columns("__x", STOP, WEIGHT))
 
-    def _stitched(self, parts: DataFrame, bound: int) -> DataFrame:
+    def _stitched(self, parts: Frame, bound: int) -> Frame:
         whole = runs(parts, self._names)
         return whole.selectExpr(
             *self._quoted, "__x", f"IF({PIECE_END} < {bound}L, {PIECE_END}, {END}L) AS {STOP}", f"1L AS {WEIGHT}"
@@ -138,7 +138,7 @@ class SpeculativeStitch(Stitch):
             new = delta.rows.selectExpr(
                 *self._quoted, f"{BEGINS} AS __ls", f"{STOP} AS __le", WEIGHT, CHANGED_BY, MET, due(STOP)
             )
-            written = kept.add(new, delta.count)
+            written = kept.add(new)
             rows = self._revised(kept.segments.read(written), old) if written else None
         low = self._begun(kept, low, bound)
         tick.remember(self, bound=bound, low=low)
@@ -160,7 +160,7 @@ class SpeculativeStitch(Stitch):
         least_start = least_of(alive, "__x")
         return bound if least_start is None else min(bound, least_start)
 
-    def _revised(self, new: DataFrame, old: DataFrame | None) -> DataFrame:
+    def _revised(self, new: Frame, old: Frame | None) -> Frame:
         """Return the results of each version of the payloads with new changes, minus those of the version before."""
         versions, events = versions_of(new, self._names), new.drop(DUE)
         if old is not None:
@@ -174,7 +174,7 @@ class SpeculativeStitch(Stitch):
         )
 
 
-def runs(parts: DataFrame, by: Sequence[str]) -> DataFrame:
+def runs(parts: Frame, by: Sequence[str]) -> Frame:
     """Return runs [__x, __y) of parts [__ls, __le) of a group ``by``: no part begins after those before it end."""
     names = list(map(quoted, by))
     ordered = f"{'PARTITION BY ' if names else ''}{', '.join(names)} ORDER BY __ls, __le"
@@ -182,4 +182,4 @@ def runs(parts: DataFrame, by: Sequence[str]) -> DataFrame:
     begun = parts.selectExpr("*", f"IF(__ls <= {ended}, 0, 1) AS __begins")
     numbered = begun.selectExpr("*", f"sum(__begins) OVER ({ordered} ROWS UNBOUNDED PRECEDING) AS __run")
     ends = ["min(__ls) AS __x", f"max(__le) AS {PIECE_END}"]
-    return grouped_as_they_are(numbered, [*names, "__run"], ends).drop("__run")
+    return numbered.grouped([*names, "__run"], ends).drop("__run")

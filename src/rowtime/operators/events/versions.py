@@ -25,8 +25,8 @@ from rowtime.core.columns import (
     WRITER,
 )
 from rowtime.core.time import BEGINNING, END
-from rowtime.frames.local import joined
-from rowtime.operators.contract import Column, DataFrame, Delta, Link, Operator, Shape, Tick, Unary, named, quoted
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, Unary, named, quoted
 from rowtime.operators.contract.requirement import COUNTED
 from rowtime.operators.rows.lifetimes import BEGINS, TWICE, derived, netted
 
@@ -60,7 +60,7 @@ class Versions(Unary):
         return Link(same, "true" if self.of is None else f"{OF_INPUT} = {self.of}")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Return the rows; lazily, without a job."""
+        """Return the rows; lazily."""
         delta = deltas[0]
         clocks = self.promises([delta.clocks], tick.control(self))
         if delta.rows is None:
@@ -75,10 +75,10 @@ class Versions(Unary):
             f"IF({CHOICE} = 0L, {was}, coalesce({now}, {was})) AS {STOP}", f"IF({CHOICE} = 0L, -1L, 1L) AS {WEIGHT}",
             f"{POSITION} AS {CHANGED_BY}", f"unix_micros({ROWTIME}) AS {MET}",
         )  # fmt: skip
-        return Delta(rows, clocks, None if delta.count is None else 2 * delta.count)
+        return Delta(rows, clocks)
 
 
-def versions_of(changes: DataFrame, by: Sequence[str]) -> DataFrame:
+def versions_of(changes: Frame, by: Sequence[str]) -> Frame:
     """Return the changes (`CHANGED_BY`, `MET`) of each group ``by`` with the next one, from the earlier state on."""
     names = [quoted(name) for name in by]
     changes = changes.select(*names, CHANGED_BY, MET).distinct()
@@ -91,14 +91,14 @@ def versions_of(changes: DataFrame, by: Sequence[str]) -> DataFrame:
     )
 
 
-def as_of(rows: DataFrame, versions: DataFrame, by: Sequence[str], identity: Sequence[str]) -> DataFrame:
+def as_of(rows: Frame, versions: Frame, by: Sequence[str], identity: Sequence[str]) -> Frame:
     """Return the rows that exist at each version of their group, combined by ``identity`` and version."""
     same = "".join(f" AND {quoted(name)} <=> __g{n}" for n, name in enumerate(by))
-    versioned = joined(rows, versions, f"{CHANGED_BY} <= __v{same}", "inner").drop(CHANGED_BY, MET)
+    versioned = rows.joined(versions, f"{CHANGED_BY} <= __v{same}", "inner").drop(CHANGED_BY, MET)
     return netted(versioned, [*identity, *VERSION])
 
 
-def differences(results: DataFrame, names: Sequence[str]) -> DataFrame:
+def differences(results: Frame, names: Sequence[str]) -> Frame:
     """Return events of each version (``names``, __x, the end, the weight), minus those of the version before."""
     came, gone = (WEIGHT, "__v", "__vc"), (f"-{WEIGHT}", "__nv", "__nc")
     changes = zip(came, gone, (WEIGHT, CHANGED_BY, MET), strict=True)

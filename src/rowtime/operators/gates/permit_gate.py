@@ -17,7 +17,6 @@ import pyarrow as pa
 from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import ASKED_AT, DUE, PERMIT, PERMITS, POSITION, ROWTIME
 from rowtime.core.time import END
-from rowtime.frames.local import joined
 from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, UpTo, quoted
 from rowtime.operators.contract.requirement import COUNTED
 from rowtime.operators.contract.state import Kept, StateNote
@@ -25,8 +24,7 @@ from rowtime.operators.panes.event_time import verdict_on
 from rowtime.operators.rows.lifetimes import BEGINS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from rowtime.frames.frame import Frame
     from rowtime.operators.contract.state import Segment
 
 REASON = "NO_PERMIT"
@@ -110,7 +108,7 @@ class PermitGate(Operator):
         released = self._let_out(tick, rows, (sent, upto)) if upto > sent else None
         if rows is not None and new and control.came > upto:
             tick.describe(self, "keep rows without a permit")
-            self._state.keep(tick, self, _due(rows.where(f"{POSITION} >= {upto}L")), None)
+            self._state.keep(tick, self, _due(rows.where(f"{POSITION} >= {upto}L")))
         control = tick.remember(self, sent=upto)
         if upto > sent:
             tick.count(self, upto - sent)
@@ -121,11 +119,11 @@ class PermitGate(Operator):
         self._compact(tick)
         clocks = self.promises([delta.clocks for delta in deltas], control)
         tick.remember(self, bound=clocks[""])
-        return Delta(released, clocks, upto - sent)
+        return Delta(released, clocks)
 
     # -- input ------------------------------------------------------------------------
 
-    def _permitted(self, tick: Tick, rows: DataFrame | None) -> None:
+    def _permitted(self, tick: Tick, rows: Frame | None) -> None:
         """Keep new permits, with their running number."""
         if rows is None:
             return
@@ -155,19 +153,19 @@ class PermitGate(Operator):
 
     # -- output -----------------------------------------------------------------------
 
-    def _let_out(self, tick: Tick, rows: DataFrame | None, span: tuple[int, int]) -> DataFrame:
+    def _let_out(self, tick: Tick, rows: Frame | None, span: tuple[int, int]) -> Frame:
         """Return the rows at the positions [first, last), each at the later of its rowtime and its permit's."""
         first, last = span
         places = np.arange(first, last)
         permits = self._table(tick, "permits", first, END)
         times = permits[PERMIT].to_numpy()[np.searchsorted(permits[PERMITS].to_numpy(), places, side="right")]
         permitted = tick.frame(self, pa.table({"__place": places, PERMIT: times}))
-        due = joined(self._queued(tick, rows, first), permitted, f"{POSITION} = __place", "inner")
+        due = self._queued(tick, rows, first).joined(permitted, f"{POSITION} = __place", "inner")
         shape = self.emits()
         columns = [*map(quoted, shape.names), *(name for name in shape.internals if name != ROWTIME)]
         return due.selectExpr(*columns, f"greatest({ROWTIME}, timestamp_micros({PERMIT})) AS {ROWTIME}")
 
-    def _queued(self, tick: Tick, rows: DataFrame | None, first: int) -> DataFrame:
+    def _queued(self, tick: Tick, rows: Frame | None, first: int) -> Frame:
         """Return the rows from a position on: waiting and new ones."""
         names = [*map(quoted, self.emits().names), *self.emits().internals]
         kept = tick.segments(self).overlapping(first - 1, END)
@@ -224,5 +222,5 @@ class PermitGate(Operator):
         return table.slice(int(at))
 
 
-def _due(rows: DataFrame) -> DataFrame:
+def _due(rows: Frame) -> Frame:
     return rows.selectExpr("*", f"{POSITION} AS {DUE}")

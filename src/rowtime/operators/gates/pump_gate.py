@@ -17,9 +17,9 @@ from sqlglot import exp
 from rowtime.core.columns import BROKEN, TRIED
 from rowtime.core.fields import LATER, UNSTORED
 from rowtime.expr.store_assignment import always_fits, as_read, is_nested, length_of
+from rowtime.frames.frame import Frame
 from rowtime.frames.kinds import type_text
-from rowtime.frames.local import is_local
-from rowtime.operators.contract import DataFrame, Delta, Link, Operator, Tick, Unary, quoted
+from rowtime.operators.contract import Delta, Link, Operator, Tick, Unary, quoted
 from rowtime.operators.gates.column_limits import Limit
 from rowtime.operators.rows.attempt import with_attempts
 from rowtime.operators.rows.sized_texts import holds_lengths, in_length
@@ -81,13 +81,13 @@ class PumpGate(Unary):
         tests = [*self.tests(self._types(tick, delta.rows)), *self._narrower(narrower)]
         if not tests:
             return delta
-        rows = tick.refuse(self, self._tested(tick, delta.rows, tests), BROKEN, delta.count)
+        rows = tick.refuse(self, self._tested(tick, delta.rows, tests), BROKEN)
         return replace(delta, rows=rows, peek=None, files=None, timeline=None)
 
-    def _tested(self, tick: Tick, rows: DataFrame, tests: Sequence[Demand]) -> DataFrame:
+    def _tested(self, tick: Tick, rows: Frame, tests: Sequence[Demand]) -> Frame:
         """Return the rows with the name of the first test that each fails."""
         texts = [test.condition for test in tests]
-        if not tick.trying and is_local(rows) and rows.can(*texts):  # one that fails ends the attempt
+        if not tick.trying and rows.can(*texts):  # one that fails ends the attempt
             rows = rows.computed([test.condition for test in tests if test.casts])
             tests = [replace(test, tried=False) for test in tests if not test.casts]
         tried = {f"{TRIED}{n}": test.condition for n, test in enumerate(tests) if test.tried}
@@ -103,7 +103,7 @@ class PumpGate(Unary):
         first_failed = f"CASE {' '.join(cases)} END" if cases else "CAST(NULL AS STRING)"
         return with_tried.selectExpr(*columns, f"{first_failed} AS {BROKEN}")
 
-    def _types(self, tick: Tick, rows: DataFrame) -> Mapping[str, str]:
+    def _types(self, tick: Tick, rows: Frame) -> Mapping[str, str]:
         """Return the types of the query's columns, also those that only the rows tell."""
         types = dict(zip(self.input.emits().names, tick.types(self.input), strict=True))
         if all(types.values()):

@@ -14,7 +14,8 @@ from typing import ClassVar
 from rowtime.core.clock import NOBODY, Clocks
 from rowtime.core.fields import LATER, UNSTORED
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import NOTHING, Column, Control, DataFrame, Delta, Link, Operator, Shape, Tick, quoted
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import NOTHING, Column, Control, Delta, Link, Operator, Shape, Tick, quoted
 from rowtime.operators.gates.tsort import SortMarks
 
 ADDED = (
@@ -94,7 +95,7 @@ class Rejected(Operator):
         rows = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
         return Delta(rows.selectExpr(*self._shown(tick, rows)), clocks)
 
-    def _shown(self, tick: Tick, rows: DataFrame) -> list[str]:
+    def _shown(self, tick: Tick, rows: Frame) -> list[str]:
         """Return the columns of the query; NULL for those that a refused row lacks because it failed before."""
         present = {name.lower() for name in rows.columns}
         kinds = {shown_as(c.name): c.type for c in self.columns}

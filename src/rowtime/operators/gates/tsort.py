@@ -19,10 +19,10 @@ from rowtime.core.columns import JUDGED, PASSED_ROWTIME, POSITION, PROMOTED_TIME
 from rowtime.core.errors import refuse
 from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END, shift
+from rowtime.frames.frame import Frame
 from rowtime.kernels.blame import Raise
 from rowtime.operators.contract import (
     Column,
-    DataFrame,
     Delta,
     Derivation,
     Distribution,
@@ -199,12 +199,12 @@ class TSort(Unary):
             return Delta(None, self._settled(tick, delta, clocks))
         by_time = not self.by_group and self.ahead is None
         peeked = delta.peek.times(PROMOTED_TIME) if delta.peek is not None and by_time else None
-        rows, count = delta.rows, delta.count
+        rows = delta.rows
         if quarantine is not None:
-            rows, count, peeked = quarantine.before(rows, count, peeked)
+            rows, peeked = quarantine.before(rows, peeked)
         assert rows is not None
         self._refuse_untimed(tick, rows)
-        verdict = tick.judge(self, rows, self._gate(tick.control(self), present), count, peeked)
+        verdict = tick.judge(self, rows, self._gate(tick.control(self), present), peeked)
         raised = {writer: list(raise_of) for writer, raise_of in verdict.raised.items()}
         lateness = added(tick.control(self).lateness, verdict.lateness)
         tick.remember(self, marks=dict(verdict.marks), raised=raised, lateness=lateness)
@@ -214,7 +214,7 @@ class TSort(Unary):
         shape, promoted = self.emits(), f"CAST({PROMOTED_TIME} AS TIMESTAMP) AS {ROWTIME}"
         internals = (name for name in shape.internals if name != ROWTIME)
         rows = rows.selectExpr(*map(quoted, shape.names), promoted, *internals)
-        return Delta(rows, self._settled(tick, delta, clocks), count, verdict.lowest, verdict.highest)
+        return Delta(rows, self._settled(tick, delta, clocks), verdict.lowest, verdict.highest)
 
     def _settled(self, tick: Tick, delta: Delta, every: Clocks) -> Clocks:
         """Return the promises after the tick; those of writers that leave stay certain (semantics 2.6)."""
@@ -227,7 +227,7 @@ class TSort(Unary):
         tick.remember(self, clock=max(now, control.clock) if now < END else control.clock, known=clocks_of)
         return clocks
 
-    def _refuse_untimed(self, tick: Tick, rows: DataFrame) -> None:
+    def _refuse_untimed(self, tick: Tick, rows: Frame) -> None:
         """Refuse (R188) a time that is not a timestamp; for some expressions only Spark knows, and is asked once."""
         if tick.control(self).timed:
             return

@@ -15,14 +15,13 @@ from sqlglot import exp
 from rowtime.core.columns import BROKEN, DONE, LIFETIME_END, LIFETIME_START, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.expr.conditions import conjuncts
 from rowtime.operators.contract import Tick, quoted
-from rowtime.operators.contract.state import Route, Segment, rows_in
+from rowtime.operators.contract.state import Route, Segment
 from rowtime.operators.groups.grouping import SHOWN, Groups, RowGroups
 from rowtime.operators.rows.attempt import judged
 from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from rowtime.frames.frame import Frame
     from rowtime.operators.rows.select import Item
 
 KEPT, COMPLETE, FAILED = 0, 1, 2  # the routes of a group: to the state, out, or refused
@@ -56,18 +55,16 @@ class Finished:
     routes: Mapping[str, Route]
     kept: Sequence[str] = ()
 
-    def write(
-        self, tick: Tick, groups: DataFrame, count: int | None, wanted: str = ""
-    ) -> Mapping[str, Sequence[Segment]]:
-        """Write the ``wanted`` groups to their routes, in one job; count those that fail in the ledger."""
+    def write(self, tick: Tick, groups: Frame, wanted: str = "") -> Mapping[str, Sequence[Segment]]:
+        """Write the ``wanted`` groups to their routes; count those that fail in the ledger."""
         rows = self._routed(tick, groups)
-        written = tick.write(self.node, rows.where(wanted) if wanted else rows, self._needed, count)
+        written = tick.write(self.node, rows.where(wanted) if wanted else rows, self._needed)
         if failed := written.get(FAILING, ()):
             failing = tick.segments(self.node, FAILING).read(failed)
-            tick.refuse_computed(self.node, failing, BROKEN, rows_in(failed))
+            tick.refuse_computed(self.node, failing, BROKEN)
         return written
 
-    def _routed(self, tick: Tick, groups: DataFrame) -> DataFrame:
+    def _routed(self, tick: Tick, groups: Frame) -> Frame:
         """Return the columns of groups that some route takes, and the route of each group."""
         if tick.trying:
             return self._tried(groups)
@@ -94,7 +91,7 @@ class Finished:
         items = enumerate(self.items)
         return {f"__f{n}": f"CASE WHEN {complete} THEN {item.text} END" for n, item in items}
 
-    def _tried(self, groups: DataFrame) -> DataFrame:
+    def _tried(self, groups: Frame) -> Frame:
         taken = self._taken | dict.fromkeys(self.kept)
         groups = groups.selectExpr("*", f"coalesce({self.complete}, false) AS {DONE}")
         texts = self._select_list(DONE)

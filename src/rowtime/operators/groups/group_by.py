@@ -17,8 +17,9 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import DUE, ROWTIME, SEEN
 from rowtime.core.fields import LATER
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import NOTHING, Closed, Column, DataFrame, Delta, Link, Shape, Tick, Unary, passed
-from rowtime.operators.contract.state import LARGE, Kept, Route, Segment, StateNote, rows_in
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import NOTHING, Closed, Column, Delta, Link, Shape, Tick, Unary, passed
+from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
 from rowtime.operators.rows.collations import grouped
@@ -150,7 +151,7 @@ class GroupBy(RowGroups, Unary):
         if tick.adopted_as(self) is not None:
             return Delta(None, clocks, files=done)
         rows = tick.segments(self, "complete").read(done) if done else None
-        return Delta(rows, clocks, rows_in(done))
+        return Delta(rows, clocks)
 
     # -- complete groups --------------------------------------------------------------
 
@@ -159,10 +160,8 @@ class GroupBy(RowGroups, Unary):
         return Ends(self.closers, self.stamp, self.lead)
 
     def _close(self, tick: Tick, delta: Delta, bound: int) -> tuple[Segment, ...]:
-        """Emit what is complete at ``bound`` and keep the rest, in one job."""
+        """Emit what is complete at ``bound`` and keep the rest."""
         kept = tick.segments(self).overlapping(tick.control(self).closed, bound)
-        counted = delta.rows is None or delta.count is not None
-        count = (delta.count or 0) + rows_in(kept) if counted else None
         groups = self._groups(tick, delta, kept, bound)
         complete = f"{DUE} <= {passed(bound, DUE)}"
         if not self._merges(tick):
@@ -170,7 +169,7 @@ class GroupBy(RowGroups, Unary):
             groups = self._aggregated(tick, groups.where(complete))
         tick.describe(self, "aggregate, close groups")
         items, stamp = (*self.items, *self.sort), self._ends.stamp_text
-        written = Finished(self, complete, items, stamp, self._routes(tick)).write(tick, groups, count)
+        written = Finished(self, complete, items, stamp, self._routes(tick)).write(tick, groups)
         tick.segments(self).add(written.get("state", ()))
         return tuple(written["complete"])
 
@@ -193,24 +192,22 @@ class GroupBy(RowGroups, Unary):
             return
         rows = self._ended(self._seeded(tick, delta)).where(f"{DUE} > {bound}L")
         tick.describe(self, "keep rows of open groups")
-        self._state.keep(tick, self, rows, delta.count)
+        self._state.keep(tick, self, rows)
 
-    def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
+    def _aggregated(self, tick: Tick, rows: Frame) -> Frame:
         if tick.trying:
             types = self._types(tick)
             return self._ended(self.accumulators.exact(rows, self._key_names(), self._seen(), types))
         return self._ended(self.accumulators.of_rows(rows, self._key_names(), self._seen()))
 
-    def _ended(self, rows: DataFrame) -> DataFrame:
+    def _ended(self, rows: Frame) -> Frame:
         return rows.selectExpr("*", f"{self._ends.end_text} AS {DUE}")
 
-    def _groups(self, tick: Tick, delta: Delta, kept: Sequence[Segment], bound: int) -> DataFrame:
+    def _groups(self, tick: Tick, delta: Delta, kept: Sequence[Segment], bound: int) -> Frame:
         segments, control = tick.segments(self), tick.control(self)
         parts = [] if delta.rows is None else [self._seeded(tick, delta)]
         if kept:
-            # Of large segments only the due part is read; that needs numbers in the filter.
-            large = rows_in(kept) > LARGE
-            low, high = (f"{at}L" if large else passed(at, DUE) for at in (control.closed, bound))
+            low, high = (passed(at, DUE) for at in (control.closed, bound))
             due = f"{DUE} > {low} AND {DUE} <= {high}"
             parts.append(segments.read(kept).where(due).drop(DUE))
         rows = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
@@ -223,10 +220,10 @@ class GroupBy(RowGroups, Unary):
         seeded = self._seeded(tick, delta)
         merged = self._merged(seeded, self._types(tick, delta.rows)) if self._merges(tick) else self._ended(seeded)
         tick.describe(self, "aggregate, keep partial results")
-        self._state.keep(tick, self, merged, delta.count)
+        self._state.keep(tick, self, merged)
 
-    def _compacted(self, tick: Tick, rows: DataFrame) -> DataFrame:
-        """Return kept rows merged and sorted by their ends, so that closing reads only the due part."""
+    def _compacted(self, tick: Tick, rows: Frame) -> Frame:
+        """Return kept rows merged and sorted by their ends."""
         rows = rows.where(f"{DUE} > {tick.control(self).closed}L").drop(DUE)
         return self._merged(rows, self._types(tick)).sortWithinPartitions(DUE)
 
@@ -241,7 +238,7 @@ class GroupBy(RowGroups, Unary):
         keys = (*self._key_names(),)
         return Kept(DUE, (*keys, *self.accumulators.columns, *seen, DUE), groups=keys)
 
-    def _seeded(self, tick: Tick, delta: Delta) -> DataFrame:
+    def _seeded(self, tick: Tick, delta: Delta) -> Frame:
         assert delta.rows is not None
         if delta.partial:
             return delta.rows
@@ -249,7 +246,7 @@ class GroupBy(RowGroups, Unary):
         seen = [f"{ROWTIME} AS {SEEN}"] if self._ends.seen else []
         return delta.rows.selectExpr(*keys, *self.accumulators.seeds(self._types(tick, delta.rows)), *seen)
 
-    def _merged(self, rows: DataFrame, types: Mapping[str, str], finals: Sequence[str] = ()) -> DataFrame:
+    def _merged(self, rows: Frame, types: Mapping[str, str], finals: Sequence[str] = ()) -> Frame:
         if not self.accumulators.splits:
             return self._ended(rows)
         merged = grouped(rows, self._key_names(), [*self.accumulators.merges(types), *self._seen()])

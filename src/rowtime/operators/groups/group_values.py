@@ -16,8 +16,9 @@ from sqlglot import exp
 from rowtime.core.columns import FIRST, LAST, ROWTIME
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import NOTHING, DataFrame, Delta, Link, Shape, Tick
-from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import NOTHING, Delta, Link, Shape, Tick
+from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
 from rowtime.operators.order.ordered import Ordered
@@ -94,23 +95,21 @@ class GroupByValues(RowGroups, ByValues):
         return ValueClocks(tuple(self._key_names()), self.closers, self.gates)
 
     def _close(self, tick: Tick, delta: Delta, past: Sequence[str]) -> Sequence[Segment]:
-        """Emit what is complete and keep the rest; one job if partial results are enough."""
+        """Emit what is complete and keep the rest."""
         complete = " OR ".join(past)
         segments = tick.segments(self)
         kept = segments.overlapping(BEGINNING, END)
-        counted = delta.rows is None or delta.count is not None
-        count = (delta.count or 0) + rows_in(kept) if counted else None
         rows = self._together(tick, delta, kept)
         open_rows: Sequence[Segment] = ()
         if self._merges(tick):
             types = self._types(tick)
             groups = self._merged(rows, types).selectExpr("*", *self.accumulators.finals(types))
         else:
-            open_rows = self._state.write(tick, self, rows.where(f"NOT ({complete})"), count)
+            open_rows = self._state.write(tick, self, rows.where(f"NOT ({complete})"))
             groups = self._aggregated(tick, rows.where(complete))
         tick.describe(self, "aggregate, close groups")
         stamp = f"timestamp_micros({LAST})" if self.stamp is None else f"CAST({to_spark(self.stamp)} AS TIMESTAMP)"
-        written = Finished(self, complete, self.items, stamp, self._routes(tick)).write(tick, groups, count)
+        written = Finished(self, complete, self.items, stamp, self._routes(tick)).write(tick, groups)
         segments.forget(END)
         left = [*open_rows, *written.get("state", ())]
         segments.add(left)
@@ -122,7 +121,7 @@ class GroupByValues(RowGroups, ByValues):
         if self._merges(tick):
             rows = self._merged(rows, self._types(tick))
         tick.describe(self, "keep partial results" if self.accumulators.splits else "keep rows of open groups")
-        written = self._state.keep(tick, self, rows, delta.count)
+        written = self._state.keep(tick, self, rows)
         tick.remember(self, since=min([tick.control(self).since, *(segment.lowest for segment in written)]))
         if not tick.trying:
             splits, types = self.accumulators.splits, self._types(tick)
@@ -130,7 +129,7 @@ class GroupByValues(RowGroups, ByValues):
                 tick, self, "partial results", lambda kept: self._merged(kept, types) if splits else kept
             )
 
-    def _together(self, tick: Tick, delta: Delta, kept: Sequence[Segment]) -> DataFrame:
+    def _together(self, tick: Tick, delta: Delta, kept: Sequence[Segment]) -> Frame:
         parts = []
         if delta.rows is not None:
             keys = [key.sql for key in self.keys]
@@ -141,15 +140,15 @@ class GroupByValues(RowGroups, ByValues):
             parts.append(tick.segments(self).read(kept))
         return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
 
-    def _merged(self, rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
+    def _merged(self, rows: Frame, types: Mapping[str, str]) -> Frame:
         return self._grouped(rows, self.accumulators.merges(types))
 
-    def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
+    def _aggregated(self, tick: Tick, rows: Frame) -> Frame:
         if tick.trying:
             return self.accumulators.exact(rows, self._key_names(), _TIMES, self._types(tick))
         return self.accumulators.of_rows(rows, self._key_names(), _TIMES)
 
-    def _grouped(self, rows: DataFrame, aggregates: Sequence[str]) -> DataFrame:
+    def _grouped(self, rows: Frame, aggregates: Sequence[str]) -> Frame:
         return grouped(rows, self._key_names(), [*aggregates, *_TIMES])
 
     def _routes(self, tick: Tick) -> dict[str, Route]:

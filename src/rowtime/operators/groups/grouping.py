@@ -31,8 +31,7 @@ from rowtime.operators.rows.partials import Accumulators
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from rowtime.frames.frame import Frame
     from rowtime.operators.rows.ends import Lead
     from rowtime.operators.rows.select import Item
 
@@ -128,19 +127,19 @@ class Groups(Operator):
         """
         return None
 
-    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+    def typed(self, rows: Callable[[Operator], Frame]) -> Frame:
         """Return the select list over an empty set of groups."""
         return self._empty(self._beside_keys(rows), self.aggregates).selectExpr(*(item.sql for item in self.items))
 
-    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
+    def between(self, rows: Callable[[Operator], Frame]) -> list[Frame]:
         """Return the rows with the keys beside them; and the groups, without aggregates that Spark refuses."""
         keyed = self._beside_keys(rows)
         return [keyed, self._empty(keyed, [item for item in self.aggregates if _takes(keyed, item.text)])]
 
-    def _beside_keys(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+    def _beside_keys(self, rows: Callable[[Operator], Frame]) -> Frame:
         return rows(self.inputs[0]).selectExpr("*", *(key.sql for key in self.keys))
 
-    def _empty(self, keyed: DataFrame, aggregates: Sequence[Item]) -> DataFrame:
+    def _empty(self, keyed: Frame, aggregates: Sequence[Item]) -> Frame:
         keys = [*(key.column.name for key in self.keys), *self.edges]
         numbers = dict.fromkeys(("__n", *self.numbers), "count(1)")
         return groups(keyed, keys, numbers | {item.column.name: item.text for item in aggregates})
@@ -193,7 +192,7 @@ class RowGroups(Groups):
         """Return True if rows are merged before their group is complete; not in a failing tick: sums may overflow."""
         return self.accumulators.splits and not tick.trying
 
-    def _types(self, tick: Tick, rows: DataFrame | None = None) -> Mapping[str, str]:
+    def _types(self, tick: Tick, rows: Frame | None = None) -> Mapping[str, str]:
         """Return the types of partial columns, which only Spark knows: asked once per checkpoint."""
         types = tick.control(self).types
         if types is None and rows is not None:
@@ -245,7 +244,7 @@ def _is_text(node: exp.Expr) -> bool:
     return True
 
 
-def _takes(rows: DataFrame, aggregate: str) -> bool:
+def _takes(rows: Frame, aggregate: str) -> bool:
     """Return False for an aggregate that Spark refuses: the others are typed without it."""
     from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415
 

@@ -25,10 +25,10 @@ from rowtime.core.clock import Clocks, frontier, least
 from rowtime.core.columns import ARRIVED, BROKEN, DUE, PLACES, POSITION, ROWTIME, WRITER
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, shift
-from rowtime.frames.local import is_local, joined
-from rowtime.operators.contract import Column, DataFrame, Delta, Link, Operator, Shape, Tick, passed, quoted
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, passed, quoted
 from rowtime.operators.contract.requirement import PLACED
-from rowtime.operators.contract.state import LARGE, Kept, StateNote, rows_in
+from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.joins.join_edge import Edge, Joined
 from rowtime.operators.joins.join_rows import SideRows, between, latest
 from rowtime.operators.joins.of_rows import OfRows, Side
@@ -38,8 +38,6 @@ from rowtime.operators.rows.lifetimes import instant
 
 EVER = MAX_MICROS - MIN_MICROS + 1
 """µs: more than the distance of any two rowtimes, if nothing limits a join (WITH UNBOUNDED STATE)."""
-AT_ONCE = 8  # files whose rows are dropped together, if Spark has to compute which rows they match
-BUCKETS = 4  # widths of the range: if rows spread over more, they are joined by key and time bucket
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ class Join(OfRows):
         before = Edge.of(control)
         clocks = self.promises([delta.clocks for delta in deltas], control)
         bound = clocks[""]
-        gone = tuple(self._gone(tick, n, deltas, bound) for n in (0, 1))
+        gone = tuple(self._gone(tick, n, bound) for n in (0, 1))
         sides = [self._take(tick, n, deltas[n], gone[n]) for n in (0, 1)]
         after = self._edge(tick, sides, [delta.clocks for delta in deltas], before, bound)
         new = after.side is not None and (after.frontier != before.frontier or deltas[after.side].rows is not None)
@@ -103,10 +101,9 @@ class Join(OfRows):
         for n in (0, 1):
             self._record(tick, sides, n, gone[1 - n], bound)
         tick.remember(self, met=gone if self._records(0) or self._records(1) else control.met)
-        about = sum(side.segments.rows for side in sides) if all(side.new is None for side in sides) else None
         for n in (0, 1):
             self._forget(tick, n, gone[n], bound)
-        return Delta(rows, clocks, None if rows is not None else 0, before.at, bound, about=about)
+        return Delta(rows, clocks, before.at, bound)
 
     @property
     def _outer(self) -> bool:
@@ -130,28 +127,15 @@ class Join(OfRows):
 
     # -- state ------------------------------------------------------------------------
 
-    def _gone(self, tick: Tick, n: int, deltas: Sequence[Delta], bound: int) -> int:
-        """Return the rowtime up to which the rows of a side are dropped after this tick.
-
-        If the rows that they match have to be recorded and that takes a job of Spark, several ticks' rows are dropped
-        at once.
-        """
+    def _gone(self, tick: Tick, n: int, bound: int) -> int:
+        """Return the rowtime up to which the rows of a side are dropped after this tick."""
         dead = self._dead(n, bound)
         if not self._records(1 - n) or bound >= END:
             return dead
-        before = tick.control(self).met[n]
-        new = [delta for delta in deltas if delta.rows is not None]
-        by_spark = any(not is_local(delta.rows) for delta in new)
-        few = all(delta.count is not None and delta.count <= LARGE for delta in new)
-        wait = by_spark and few and len(tick.segments(self, _SIDES[n]).overlapping(before, dead)) < AT_ONCE
-        return before if wait else max(before, dead)
+        return max(tick.control(self).met[n], dead)
 
     def _take(self, tick: Tick, n: int, delta: Delta, dead: int) -> SideRows:
-        """Return the rows of a side; keep those that a later tick may need.
-
-        If there are few new rows, all are kept and filtered on the driver, or none if no later tick needs one. Many are
-        filtered at their source.
-        """
+        """Return the rows of a side; keep them all, or none if no later tick needs one."""
         side = SideRows(tick.segments(self, _SIDES[n]), PLACES[n][0])
         if delta.rows is None:
             return side
@@ -160,11 +144,9 @@ class Join(OfRows):
         rows = delta.rows.selectExpr(*renamed, *placed, f"{passed(tick.number, POSITION)} AS {ARRIVED[n]}")
         if (last := latest(rows, side.time)) is not None and last <= dead:
             return replace(side, new=rows)
-        many = delta.count is not None and delta.count > LARGE
-        alive = between(rows, side.time, dead + 1, END, large=True) if many else rows
         tick.describe(self, f"keep rows of the {_SIDES[n]} side")
-        written = [] if many and dead >= END else self._side(n).keep(tick, self, _placed(n, alive), delta.count)
-        return replace(side, new=rows, copied=frozenset(s.path for s in written)) if many else side
+        self._side(n).keep(tick, self, _placed(n, rows))
+        return side
 
     def _side(self, n: int) -> Kept:
         columns = (*(name for _, name in self.sides[n].columns), *PLACES[n], ARRIVED[n])
@@ -184,14 +166,14 @@ class Join(OfRows):
         others, rows = sides[1 - n].between(since + 1, gone + 1), sides[n].between(low, high)
         if others is None or rows is None or low >= high:
             return
-        self._test_pairs(tick, n, rows, others, low, high)
+        self._test_pairs(tick, n, rows, others)
         known = self._known(tick, n, low, high)
-        rows = rows if known is None else joined(rows, known, _same(n), "left_anti")
-        matched = self._joined(tick, n, rows, others, "left_semi", low, high)
+        rows = rows if known is None else rows.joined(known, _same(n), "left_anti")
+        matched = self._joined(tick, n, rows, others, "left_semi")
         tick.describe(self, f"record rows of the {_SIDES[n]} side that have a match")
-        self._matched(n).keep(tick, self, _placed(n, matched), None)
+        self._matched(n).keep(tick, self, _placed(n, matched))
 
-    def _known(self, tick: Tick, n: int, low: int, high: int) -> DataFrame | None:
+    def _known(self, tick: Tick, n: int, low: int, high: int) -> Frame | None:
         """Return the recorded places of rows of a side with rowtimes in [low, high), under other names."""
         if not self._records(n):
             return None
@@ -202,10 +184,10 @@ class Join(OfRows):
         segments, matched = tick.segments(self, _SIDES[n]), tick.segments(self, _MATCHED[n])
         segments.forget(dead, dead=self._dead(n, bound))
         matched.forget(self._dead(n, bound))
-        large, time = rows_in(segments.crowded()) > LARGE, PLACES[n][0]
+        time = PLACES[n][0]
 
-        def alive(rows: DataFrame) -> DataFrame:
-            return _placed(n, between(rows, time, dead + 1, END, large=large).sortWithinPartitions(time))
+        def alive(rows: Frame) -> Frame:
+            return _placed(n, between(rows, time, dead + 1, END).sortWithinPartitions(time))
 
         self._side(n).compact(tick, self, f"rows of the {_SIDES[n]} side", alive)
         if self._records(n):
@@ -249,7 +231,7 @@ class Join(OfRows):
         at, by, nth = least.collect()[0]
         return None if at is None else (at, by, nth)
 
-    def _results(self, tick: Tick, sides: Sequence[SideRows], before: Edge, after: Edge) -> DataFrame | None:
+    def _results(self, tick: Tick, sides: Sequence[SideRows], before: Edge, after: Edge) -> Frame | None:
         limit = after.at + (after.side is not None)
         pairs = (
             []
@@ -263,20 +245,20 @@ class Join(OfRows):
         parts = [*pairs, *(part for n in (0, 1) for part in self._unmatched(tick, sides, n, before.at, after.at))]
         return reduce(lambda one, other: one.unionByName(other), parts) if parts else None
 
-    def _pairs(self, tick: Tick, sides: Sequence[SideRows], since: int, bound: int) -> Iterator[DataFrame]:
+    def _pairs(self, tick: Tick, sides: Sequence[SideRows], since: int, bound: int) -> Iterator[Frame]:
         """Yield pairs whose later rowtime is in [since, bound)."""
         left = sides[0].between(since, bound)
         right = sides[1].between(shift(since, self.low), min(bound, shift(bound, self.high)))
         if left is not None and right is not None:
-            yield self._joined(tick, 0, left, right, "inner", since, bound)
+            yield self._joined(tick, 0, left, right, "inner")
         if self.high <= 0 or since <= BEGINNING:
             return
         left = sides[0].between(shift(since, -self.high), since)
         right = sides[1].between(since, bound)
         if left is not None and right is not None:
-            yield self._joined(tick, 1, right, left, "inner", since, bound)
+            yield self._joined(tick, 1, right, left, "inner")
 
-    def _unmatched(self, tick: Tick, sides: Sequence[SideRows], n: int, since: int, bound: int) -> Iterator[DataFrame]:
+    def _unmatched(self, tick: Tick, sides: Sequence[SideRows], n: int, since: int, bound: int) -> Iterator[Frame]:
         """Yield rows of an outer side with a stamp in [since, bound) and no match; for a semi-join, with a match."""
         stamp = self.sides[n].stamp
         if stamp is None:
@@ -290,12 +272,12 @@ class Join(OfRows):
         others = sides[1 - n].between(max(recorded, shift(low, nearest)), shift(high, farthest))
         known, whole = self._known(tick, n, low, high), rows
         if known is not None:
-            rows = joined(whole, known, _same(n), "left_anti")
+            rows = whole.joined(known, _same(n), "left_anti")
             if self.alone == "left_semi":
-                yield self._output(tick, joined(whole, known, _same(n), "left_semi"), (n,))
+                yield self._output(tick, whole.joined(known, _same(n), "left_semi"), (n,))
         if others is not None:
-            self._test_pairs(tick, n, whole, others, low, high)
-            rows = self._joined(tick, n, rows, others, self.alone or "left_anti", low, high)
+            self._test_pairs(tick, n, whole, others)
+            rows = self._joined(tick, n, rows, others, self.alone or "left_anti")
         if others is not None or self.alone != "left_semi":
             yield self._output(tick, rows, (n,))
 
@@ -303,10 +285,10 @@ class Join(OfRows):
         """Return how far the other side's rowtime may be from that of side ``n``: least and greatest, µs."""
         return (self.low, self.high) if n == 0 else (-self.high, -self.low)
 
-    def _test_pairs(self, tick: Tick, n: int, rows: DataFrame, others: DataFrame, *span: int) -> None:
+    def _test_pairs(self, tick: Tick, n: int, rows: Frame, others: Frame) -> None:
         """Compute the condition for all pairs, if they are computed nowhere else."""
         if self.alone and self._may_fail:
-            pairs = self._joined(tick, n, rows, others, "inner", *span)
+            pairs = self._joined(tick, n, rows, others, "inner")
             if tick.trying:
                 self._computed(tick, self._output(tick, pairs, (0, 1)))
             else:
@@ -316,40 +298,28 @@ class Join(OfRows):
         """Return True if pairs whose condition cannot be computed are separated."""
         return tick.trying and self.on is not None
 
-    def _computed(self, tick: Tick, pairs: DataFrame) -> DataFrame:
+    def _computed(self, tick: Tick, pairs: Frame) -> Frame:
         """Return the pairs without those whose condition cannot be computed."""
-        return tick.refuse_computed(self, pairs, BROKEN, None) if self._tries(tick) else pairs
+        return tick.refuse_computed(self, pairs, BROKEN) if self._tries(tick) else pairs
 
-    def _joined(  # noqa: PLR0913 - rows, others, how, and when
-        self, tick: Tick, n: int, rows: DataFrame, others: DataFrame, how: str, since: int, bound: int
-    ) -> DataFrame:
-        """Return rows of side ``n`` with their matches; Spark hashes or sorts by the equalities in the condition."""
+    def _joined(self, tick: Tick, n: int, rows: Frame, others: Frame, how: str) -> Frame:
+        """Return rows of side ``n`` with their matches."""
         nearest, farthest = self._range(n)
         mine, theirs = (f"unix_micros({PLACES[side][0]})" for side in (n, 1 - n))
-        width = farthest - nearest
-        tests = [f"{theirs} - {mine} BETWEEN {nearest}L AND {farthest}L"]
-        if is_local(rows) and is_local(others):
-            tests = [f"{theirs} >= {mine} + {nearest}L AND {theirs} <= {mine} + {farthest}L"]
-        elif width == 0:
-            tests = [f"{mine} + {nearest}L = {theirs}"]
-        elif since <= BEGINNING or bound >= END or bound - since > BUCKETS * width:
-            rows = rows.selectExpr("*", f"{_bucket(mine, width)} AS __b")
-            edges = ", ".join(_bucket(f"({theirs} - {edge}L)", width) for edge in (farthest, nearest))
-            others = others.selectExpr("*", f"explode(array_distinct(array({edges}))) AS __c")
-            tests.append("__b = __c")
+        tests = [f"{theirs} >= {mine} + {nearest}L AND {theirs} <= {mine} + {farthest}L"]
         if not tick.trying:
             tests += self._on_parts
         if not self._tries(tick):
-            return joined(rows, others, " AND ".join(tests), how)
+            return rows.joined(others, " AND ".join(tests), how)
         types = dict(zip(self.emits().names, tick.types(self), strict=True))
         equal, others_of = sorted_out(self.on, self._left, types)
         met = " AND ".join([*tests, *equal])
         if how == "inner":
-            pairs = joined(rows, others, met, how)
+            pairs = rows.joined(others, met, how)
             return judged(pairs, [others_of], {}, [], pairs.columns)
         return joined_if(rows, others, met, others_of, how)
 
-    def _output(self, tick: Tick, rows: DataFrame, given: Sequence[int]) -> DataFrame:
+    def _output(self, tick: Tick, rows: Frame, given: Sequence[int]) -> Frame:
         """Return the output columns; those of a missing side are NULL."""
         columns: list[str] = []
         places: list[str] = [BROKEN] if BROKEN in rows.columns else []
@@ -385,14 +355,9 @@ def _same(n: int) -> str:
     return " AND ".join(f"{name} = {name}_m" for name in PLACES[n])
 
 
-def _placed(n: int, rows: DataFrame) -> DataFrame:
+def _placed(n: int, rows: Frame) -> Frame:
     """Return rows of a side in the form in which they are kept."""
     return rows.selectExpr("*", f"unix_micros({PLACES[n][0]}) AS {DUE}")
-
-
-def _bucket(text: str, width: int) -> str:
-    """Return the number of the bucket that contains a time."""
-    return f"(({text} - pmod({text}, {width}L)) DIV {width}L)"
 
 
 def span(length: int) -> str:

@@ -12,7 +12,8 @@ from sqlglot import exp
 from rowtime.core.fields import Micros
 from rowtime.expr.conditions import columns_in, never_fails
 from rowtime.expr.facts import Kind
-from rowtime.operators.contract import DataFrame, Derivation, Operator, Tick
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Derivation, Operator, Tick
 from rowtime.operators.joins.join_rows import beside
 from rowtime.operators.rows.conditions import met
 
@@ -58,7 +59,7 @@ class OfRows(Operator):
         """Return True if there may be a pair for which the condition cannot be computed."""
         return self.on is not None and not never_fails(self.on, self._kinds)
 
-    def _compute(self, tick: Tick, pairs: DataFrame) -> None:
+    def _compute(self, tick: Tick, pairs: Frame) -> None:
         """Compute the condition for pairs, in a job: a semi-join itself stops at a match."""
         tick.describe(self, "compute the condition for every pair")
         pairs.count()
@@ -74,10 +75,10 @@ class OfRows(Operator):
         """Return the names of the left side's columns."""
         return frozenset((*(name for _, name in self.sides[0].columns), *self.sides[0].rowtimes))
 
-    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+    def typed(self, rows: Callable[[Operator], Frame]) -> Frame:
         """Return the columns of each input, under their new names, side by side."""
         return beside(rows, [(child, side.columns) for child, side in zip(self.inputs, self.sides, strict=True)])
 
-    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
+    def between(self, rows: Callable[[Operator], Frame]) -> list[Frame]:
         """Return the joined columns: the condition is over both sides."""
         return [self.typed(rows)]

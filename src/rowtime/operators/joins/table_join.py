@@ -15,12 +15,10 @@ from sqlglot import exp
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import BROKEN, POSITION, ROW_NUMBER, ROWTIME, VALID_FROM, VALID_UNTIL, WRITER
 from rowtime.core.fields import LATER
-from rowtime.frames.local import is_local
-from rowtime.frames.local import joined as met_by
+from rowtime.frames.frame import Frame
 from rowtime.operators.contract import (
     Column,
     Control,
-    DataFrame,
     Delta,
     EventTime,
     FireColumns,
@@ -32,14 +30,10 @@ from rowtime.operators.contract import (
     named,
     quoted,
 )
-from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import RELEASED, UNORDERED, Requirement
 from rowtime.operators.joins.of_rows import OfRows, Side
 from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.conditions import joined_if, sorted_out
-
-BROADCAST = 1_000_000  # rows of a table that every task gets as a whole
-SMALL = 200_000  # rows
 
 
 @dataclass(frozen=True)
@@ -137,21 +131,15 @@ class TableJoin(OfRows):
             return replace(delta, rows=rows.selectExpr(*names, *self.emits().internals), peek=None, files=None)
         versions = (VALID_FROM, VALID_UNTIL) if self._versioned else ()
         right = table.rows.selectExpr(*_renamed(self.sides[1]), f"{ROW_NUMBER} AS {self._number}", *versions)
-        if not is_local(right) or not is_local(rows):
-            right = F.broadcast(right) if (table.count or 0) <= BROADCAST else right
         if tick.trying and self.on is not None:
             joined = self._tried(tick, rows, right)
         elif self.alone:
             if self._may_fail:
-                self._compute(tick, met_by(rows, right, self._met, "inner"))
-            joined = met_by(rows, right, self._met, self.alone)
+                self._compute(tick, rows.joined(right, self._met, "inner"))
+            joined = rows.joined(right, self._met, self.alone)
         else:
-            joined = met_by(rows, right, self._met, "left" if self.outer else "inner")
-        most = (delta.count or SMALL + 1) * (1 if self.alone else max(1, table.count or 0))
-        count = most if most <= SMALL else None
-        return replace(
-            delta, rows=joined.selectExpr(*names, *self.emits().internals), count=count, peek=None, files=None
-        )
+            joined = rows.joined(right, self._met, "left" if self.outer else "inner")
+        return replace(delta, rows=joined.selectExpr(*names, *self.emits().internals), peek=None, files=None)
 
     @property
     def _met(self) -> str:
@@ -163,12 +151,12 @@ class TableJoin(OfRows):
         at = f"unix_micros({ROWTIME})"
         return [f"{VALID_FROM} <= {at}", f"{at} < {VALID_UNTIL}"] if self._versioned else []
 
-    def _tried(self, tick: Tick, rows: DataFrame, right: DataFrame) -> DataFrame:
+    def _tried(self, tick: Tick, rows: Frame, right: Frame) -> Frame:
         """Return the rows to emit; pairs whose condition cannot be computed are refused."""
         equal, others = sorted_out(self.on, self._left, self._types(tick))
         met = " AND ".join([*equal, *self._valid]) or "true"
-        pairs = met_by(rows, right, met, "inner")
-        tick.refuse_computed(self, judged(pairs, [others], {}, [], pairs.columns), BROKEN, None)
+        pairs = rows.joined(right, met, "inner")
+        tick.refuse_computed(self, judged(pairs, [others], {}, [], pairs.columns), BROKEN)
         how = self.alone or ("left" if self.outer else "inner")
         return joined_if(rows, right, met, others, how)
 

@@ -48,4 +48,4 @@ class Limit(Unary):
         over = control.full or self.count == 0
         control = tick.remember(self, full=over or below.numbered >= self.count)
         rows = None if over or delta.rows is None else delta.rows.where(f"{POSITION} < {self.count}L")
-        return Delta(rows, self.promises([delta.clocks], control), None if rows is None else delta.count)
+        return Delta(rows, self.promises([delta.clocks], control))

@@ -18,11 +18,9 @@ from rowtime.core.columns import HELD_TIME, ORIGIN, POSITION, ROUTE, ROWTIME, WR
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.store_assignment import as_read, same_type
-from rowtime.frames.kinds import type_text
-from rowtime.frames.local import is_local
+from rowtime.frames.frame import Frame
 from rowtime.operators.contract import (
     Control,
-    DataFrame,
     Delta,
     EventTime,
     Link,
@@ -31,9 +29,8 @@ from rowtime.operators.contract import (
     Tick,
     Unary,
 )
-from rowtime.operators.contract import functions as F
-from rowtime.operators.contract.state import LARGE, Kept, Route, StateNote, rows_in
-from rowtime.operators.contract.texts import micros, passed
+from rowtime.operators.contract.state import Kept, Route, StateNote, rows_in
+from rowtime.operators.contract.texts import passed
 from rowtime.sql.generate import literal, quoted
 
 Frontier = tuple[int, str]
@@ -141,49 +138,49 @@ class Merge(Unary):
         self._state.compact(
             tick, self, "rows above the bound", lambda rows: self._beyond(self._below.with_origin(rows), after)
         )
-        return Delta(released[0], clocks, released[1])
+        return Delta(released, clocks)
 
     def _held(self, delta: Delta) -> Delta:
         if delta.rows is None or self._below.extra == self.input.emits().extra:
             return delta
         return replace(delta, rows=delta.rows.drop(*ORIGIN))
 
-    def _release(self, tick: Tick, delta: Delta, before: Frontier, after: Frontier) -> tuple[Any, int | None]:
+    def _release(self, tick: Tick, delta: Delta, before: Frontier, after: Frontier) -> Any:
         segments = tick.segments(self)
         kept = segments.overlapping(before[0] - 1, after[0])
         parts = []
         if kept and after > before:
-            large = rows_in(kept) > LARGE
-            due = f"NOT ({self._within(before, large=large)}) AND {self._within(after, large=large)}"
+            due = f"NOT ({self._within(before)}) AND {self._within(after)}"
             parts.append(self._as_now(segments.read(kept).where(due), delta))
         if delta.rows is not None:
             parts.extend(self._new(tick, delta, after))
         if not parts:
-            return None, 0
+            return None
         rows = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
-        counts = [delta.count if delta.rows is not None else 0, rows_in(kept)]
-        return self._numbered(tick, rows, None if counts[0] is None else counts[0] + (counts[1] or 0))
+        return self._numbered(tick, rows)
 
-    def _as_now(self, kept: DataFrame, delta: Delta) -> DataFrame:
+    def _as_now(self, kept: Frame, delta: Delta) -> Frame:
         """Convert kept rows to the present columns, if a target's declaration or a pump's names have changed."""
         kept = self._below.with_origin(kept)
         ours = [name for name in kept.columns if name.startswith("__")]
         before = [name for name in kept.columns if name not in ours]
         names = list(self.emits().names)
-        types = {} if delta.rows is None else {f.name: f.dataType for f in delta.rows.schema.fields}
+        types = {} if delta.rows is None else dict(delta.rows.dtypes)
         if before == names:
             return self._retyped(kept)
         if len(before) != len(names):
             return kept
         columns = [
-            (F.col(quoted(old)).cast(types[new]) if new in types else F.col(quoted(old))).alias(new)
+            f"CAST({quoted(old)} AS {types[new]}) AS {quoted(new)}"
+            if new in types
+            else f"{quoted(old)} AS {quoted(new)}"
             for old, new in zip(before, names, strict=True)
         ]
-        return kept.select(*columns, *ours)
+        return kept.selectExpr(*columns, *ours)
 
-    def _retyped(self, kept: DataFrame) -> DataFrame:
+    def _retyped(self, kept: Frame) -> Frame:
         wanted = {column.name: as_read(column.type) for column in self.emits().columns if column.type}
-        kinds = {field.name: type_text(field.dataType) for field in kept.schema.fields}
+        kinds = dict(kept.dtypes)
         other = {name: kind for name, kind in wanted.items() if not same_type(kinds[name], kind)}
         if not other:
             return kept
@@ -195,10 +192,10 @@ class Merge(Unary):
         if self.input.emits().released or delta.highest < after[0] or after[0] >= END:
             return [delta.rows]
         tick.describe(self, "keep rows above the bound")
-        self._state.keep(tick, self, self._beyond(delta.rows, after), delta.count)
+        self._state.keep(tick, self, self._beyond(delta.rows, after))
         return [] if delta.lowest > after[0] else [delta.rows.where(self._within(after))]
 
-    def _beyond(self, rows: DataFrame, after: Frontier) -> DataFrame:
+    def _beyond(self, rows: Frame, after: Frontier) -> Frame:
         """Return the rows beyond the frontier, in the form in which they are kept."""
         return rows.where(f"NOT ({self._within(after)})").selectExpr("*", f"unix_micros({ROWTIME}) AS {HELD_TIME}")
 
@@ -206,16 +203,16 @@ class Merge(Unary):
     def _state(self) -> Kept:
         return Kept(HELD_TIME, (*self._below.names, *self._below.internals), timed_by=ROWTIME)
 
-    def _within(self, edge: Frontier, *, large: bool = False) -> str:
-        """Return the condition for rows up to the frontier; ``large``: in a form by which files skip row groups."""
+    def _within(self, edge: Frontier) -> str:
+        """Return the condition for rows up to the frontier."""
         at, writer = edge
         if at <= BEGINNING:
             return "false"
         if at >= END:
             return "true"
-        time, edge_text = (ROWTIME, micros(at)) if large else (_MICROS, passed(at, _MICROS))
-        tie = f" OR ({time} = {edge_text} AND {WRITER} <= {literal(writer)})" if writer or not self.strict else ""
-        return f"({time} < {edge_text}{tie})"
+        edge_text = passed(at, _MICROS)
+        tie = f" OR ({_MICROS} = {edge_text} AND {WRITER} <= {literal(writer)})" if writer or not self.strict else ""
+        return f"({_MICROS} < {edge_text}{tie})"
 
     def _came_from(self) -> tuple[str, str]:
         """Return the former writer and position of a row, as Spark SQL."""
@@ -227,9 +224,9 @@ class Merge(Unary):
             writer = f"regexp_replace({writer}, '^([0-9]{{4}}/)+', '')"
         return writer, position
 
-    def _numbered(self, tick: Tick, rows: Any, count: int | None) -> tuple[Any, int | None]:
+    def _numbered(self, tick: Tick, rows: Any) -> Any:
         if not self.numbers:
-            return rows, count
+            return rows
         control = tick.control(self)
         base = control.numbered
         internals = [name for name in self.emits().internals if name not in (WRITER, POSITION, *self._origin)]
@@ -237,14 +234,14 @@ class Merge(Unary):
         origin = [f"{ours} AS {name}" for ours, name in zip(self._came_from(), self._origin, strict=False)]
         order = self.input.emits().order
         number = f"{passed(base - 1, POSITION)} + row_number() OVER (ORDER BY {', '.join(order)}) AS {POSITION}"
-        if is_local(rows) and not origin and (places := rows.places(order)) is not None:
+        if not origin and (places := rows.places(order)) is not None:
             rows, number = rows.with_column(POSITION, "bigint", pc.add(places, base)), POSITION
         rows = rows.selectExpr(
             *columns, *origin, f"'' AS {WRITER}", number, f"unix_micros({ROWTIME}) AS {HELD_TIME}", f"0 AS {ROUTE}"
         )
         tick.describe(self, "number rows in merged order")
         names = {name: name for name in (*self.emits().names, *internals, *self._origin, WRITER, POSITION)}
-        written = tick.write(self, rows, {"merged": Route(0, names, HELD_TIME)}, count)["merged"]
+        written = tick.write(self, rows, {"merged": Route(0, names, HELD_TIME)})["merged"]
         total = rows_in(written)
         tick.remember(self, numbered=base + total)
-        return (tick.segments(self, "merged").read(written) if total else None), total
+        return tick.segments(self, "merged").read(written) if total else None

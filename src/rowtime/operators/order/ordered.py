@@ -145,7 +145,7 @@ class Ordered(Unary):
         shape = self.emits()
         if items is not None and self.passes:
             rows = rows.unionByName(delta.rows.where(f"{COLUMN_BOUND} IS NOT NULL"), allowMissingColumns=True)
-        return Delta(rows.selectExpr(*map(quoted, shape.names), *shape.internals), delta.clocks, delta.count)
+        return Delta(rows.selectExpr(*map(quoted, shape.names), *shape.internals), delta.clocks)
 
     def _bounds(self, items: pa.Table, control: OrderMarks) -> list[tuple[str, int, Any]]:
         """Return the bounds of this column in the form of marks."""
@@ -175,7 +175,7 @@ class Ordered(Unary):
             value = f"timestamp_micros({f'~({text})' if self.descending else text}) AS {ORDERED_VALUE}"
             rows = delta.rows.selectExpr("*", value)
             gate = replace(gate, bounds=[(w, p, at + within) for w, p, at in bounds])
-            verdict = tick.judge(self, rows, gate, delta.count)
+            verdict = tick.judge(self, rows, gate)
             tick.remember(self, marks=dict(verdict.marks), recent=dict(verdict.recent))
             return rows, verdict
         values = delta.rows.selectExpr(WRITER, POSITION, f"{to_spark(self.value)} AS v")
@@ -186,7 +186,7 @@ class Ordered(Unary):
             marks[writer] = max(marks.get(writer, BEGINNING), at + within)
         placed = [(w, p, at + within) for (w, p, _), at in zip(bounds, ranks.bounds, strict=False)]
         gate = replace(gate, marks=marks, recent=ranks.recent, bounds=placed)
-        verdict = tick.judge(self, delta.rows, gate, delta.count, [ranks.table])
+        verdict = tick.judge(self, delta.rows, gate, [ranks.table])
         tick.remember(self, marks=ranks.values(verdict.marks), recent=ranks.lists(verdict.recent))
         return delta.rows, verdict
 

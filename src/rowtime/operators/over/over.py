@@ -8,10 +8,10 @@ before it (semantics 12). Windows over the same keys whose rows are kept in the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -36,9 +36,8 @@ from rowtime.operators.over.over_calls import Call, OverControl, RunningMark
 from rowtime.operators.over.over_limits import answered
 from rowtime.operators.over.over_memory import HEADS, ROWS, Memory
 from rowtime.operators.over.over_results import to_files, to_spark_rows, type_calls
-from rowtime.operators.over.over_rows import gathered, in_stream_order
+from rowtime.operators.over.over_rows import in_stream_order
 from rowtime.operators.rows.collations import keyed, paired
-from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.ends import Ends
 from rowtime.operators.rows.lifetimes import BEGINS
 from rowtime.operators.rows.select import Item
@@ -46,12 +45,10 @@ from rowtime.operators.rows.values import remembered
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from rowtime.frames.frame import Frame
     from rowtime.operators.contract.peek import Peek
 
 ONE = "1"  # the argument of COUNT(*)
-MOST = 2_000_000  # rows that the driver takes at once
 
 
 @dataclass(frozen=True)
@@ -138,8 +135,8 @@ class Over(Unary):
         call = next((call for call in self.calls if call.column.name == name), None)
         return call.may_be_empty() if call is not None else self.input.null_at_first(name)
 
-    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
-        """Return an empty DataFrame with the calls."""
+    def typed(self, rows: Callable[[Operator], Frame]) -> Frame:
+        """Return an empty Frame with the calls."""
         return beside(rows(self.input), {call.column.name: to_spark(call.typed) for call in self.calls})
 
     def marks(self) -> Mapping[str, tuple[RunningMark, Fact]]:
@@ -150,72 +147,36 @@ class Over(Unary):
         """Compute the calls over new and kept rows; keep the rows that later rows need."""
         delta = deltas[0]
         memory = Memory(tick, self, self._clock(tick, least(delta.clocks.values())))
-        answers: list[DataFrame] = []
-        files: list[Segment] = []
-        count = 0
+        rows: Frame | None = None
+        files: Sequence[Segment] = ()
         if delta.rows is not None:
             control = type_calls(tick, self, delta.rows)
             collated = frozenset(control.collated)
             taken = tick.adopted_as(self) if control.straight and not tick.trying else None
-            for piece in self._pieces(
+            given = self._rows_of(
                 tick, delta, self.emits().internals if taken is None else (ROWTIME, POSITION), collated
-            ):
-                fresh, answer = self._answer(memory, piece, control)
-                if answer is None:
-                    continue
-                if taken is not None:
-                    files += to_files(tick, self, fresh, answer, taken)
-                else:
-                    answers.append(to_spark_rows(tick, self, fresh, answer, control.types))
-                count += fresh.num_rows
+            )
+            fresh, answer = self._answer(memory, given, control) if given.num_rows else (given, None)
+            if answer is not None and taken is not None:
+                files = to_files(tick, self, fresh, answer, taken)
+            elif answer is not None:
+                rows = to_spark_rows(tick, self, fresh, answer, control.types)
         memory.finish()
-        rows = reduce(lambda one, other: one.unionByName(other), answers) if answers else None
-        return Delta(rows, delta.clocks, count, delta.lowest, delta.highest, files=tuple(files) or None)
+        return Delta(rows, delta.clocks, delta.lowest, delta.highest, files=tuple(files) or None)
 
-    def _pieces(
-        self, tick: Tick, delta: Delta, internals: Sequence[str], collated: frozenset[str]
-    ) -> Iterator[pa.Table]:
-        """Yield the rows in stream order: all at once, or in pieces that fit on the driver.
-
-        Spark is used only if something has to be computed or sorted.
-        """
+    def _rows_of(self, tick: Tick, delta: Delta, internals: Sequence[str], collated: frozenset[str]) -> pa.Table:
+        """Return the rows in stream order, with the values of keys and arguments."""
         arguments = self._computed_values(collated)
         read = None if collated else self._read(delta.peek, internals, arguments)
-        pieces = self._collected(tick, delta, internals, arguments, collated) if read is None else gathered(read, MOST)
-        return (self._completed(piece, arguments) for piece in pieces if piece.num_rows)
-
-    def _collected(
-        self,
-        tick: Tick,
-        delta: Delta,
-        internals: Sequence[str],
-        arguments: Mapping[str, exp.Expr],
-        collated: frozenset[str],
-    ) -> Iterator[pa.Table]:
+        if read is not None:
+            return self._completed(pa.concat_tables(read).combine_chunks(), arguments)
         assert delta.rows is not None
         rows = self._wanted(delta.rows, internals, arguments)
         if collated:
             keys = {key.column.name for key in self.keys}
             rows = paired(keyed(rows, collated & keys), collated - keys)
-        edges = self._edges(tick, rows) if delta.count is None or delta.count > MOST else []
-        inside = [
-            f"{POSITION} > {low} AND {POSITION} <= {high}" for low, high in zip([-1, *edges], edges, strict=False)
-        ]
-        for within in [*inside, f"{POSITION} > {edges[-1]}"] if edges else ["true"]:
-            tick.describe(self, "rows in stream order")
-            yield in_stream_order(collected(rows.where(within) if edges else rows))
-
-    def _edges(self, tick: Tick, rows: DataFrame) -> list[int]:
-        """Return positions between pieces of about equal size."""
-        tick.describe(self, "count rows")
-        parts = -(-rows.count() // MOST)
-        if parts <= 1:
-            return []
-        shares = ", ".join(str(number / parts) for number in range(1, parts))
-        edges: list[int] = (
-            rows.selectExpr(f"percentile_approx({POSITION}, array({shares})) AS at").toArrow()["at"][0].as_py()
-        )
-        return edges
+        tick.describe(self, "rows in stream order")
+        return self._completed(in_stream_order(rows.toArrow()), arguments)
 
     @cached_property
     def windows(self) -> Windows:
@@ -260,8 +221,8 @@ class Over(Unary):
             return None
         return peek.rows({n: n for n in (*self.passed, *internals)} | {n: of.name for n, of in arguments.items()})
 
-    def _wanted(self, rows: DataFrame, internals: Sequence[str], arguments: Mapping[str, exp.Expr]) -> DataFrame:
-        """Return the columns to compute in Spark: passed columns, keys, arguments and times, each once."""
+    def _wanted(self, rows: Frame, internals: Sequence[str], arguments: Mapping[str, exp.Expr]) -> Frame:
+        """Return the columns to compute: passed columns, keys, arguments and times, each once."""
         texts = [f"{self._texts[name]} AS {name}" for name in arguments]
         if self._measured is not None:
             texts.append(f"{self._measured} AS {RANGE_VALUE}")

@@ -36,14 +36,14 @@ def answered(tick: Tick, node: Over, fresh: pa.Table, read: ReadState) -> tuple[
             answer = compute(node.windows, heads, kept, fresh, slices)
             break
         except Overflow as wrong:
-            if not tick.trying:
+            if not tick.trying or tick.stops:
                 hint = "Cast the argument to a wider type, for example DECIMAL(38, 0)."
                 raise Failure(Problem("R507", f"{node.name}: {wrong}", hint=hint)) from wrong
             refused.append(_refused_rows(node, fresh.filter(pa.array(wrong.beyond)), wrong.name))
             fresh = fresh.filter(pa.array(~np.asarray(wrong.beyond)))
     if refused:
         gone = tick.frame(node, pa.concat_tables(refused))
-        tick.refuse_computed(node, gone, BROKEN, sum(table.num_rows for table in refused))
+        tick.refuse_computed(node, gone, BROKEN)
     return fresh, answer
 
 

@@ -23,14 +23,14 @@ from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
 
+    from rowtime.frames.frame import Frame
     from rowtime.operators.contract.state import Segment
     from rowtime.operators.over.over import Over
     from rowtime.operators.over.over_calls import OverControl
 
 
-def type_calls(tick: Tick, node: Over, rows: DataFrame) -> OverControl:
+def type_calls(tick: Tick, node: Over, rows: Frame) -> OverControl:
     """Let Spark type the calls once, and keep the types; a type that Spark refuses is refused here."""
     control = tick.control(node)
     if control.types:
@@ -59,11 +59,11 @@ def to_files(tick: Tick, node: Over, rows: pa.Table, answer: Answer, columns: Ma
     """Write the rows to files of a sink, whose ``columns`` are columns of the result with other names."""
     for name, column in answer.values.items():
         rows = rows.append_column(name, column)
-    return tick.write(node, rows, {"complete": Route(0, columns, AT)}, rows.num_rows)["complete"]
+    return tick.write(node, rows, {"complete": Route(0, columns, AT)})["complete"]
 
 
-def to_spark_rows(tick: Tick, node: Over, rows: pa.Table, answer: Answer, types: Mapping[str, str]) -> DataFrame:
-    """Return the rows with their values as a DataFrame."""
+def to_spark_rows(tick: Tick, node: Over, rows: pa.Table, answer: Answer, types: Mapping[str, str]) -> Frame:
+    """Return the rows with their values as a Frame."""
     shape = node.emits()
     table = rows.select([*node.passed, *shape.internals])
     for name, column in answer.values.items():

@@ -1,4 +1,4 @@
-"""Rows of an OVER on the driver, as Arrow tables: collected, sorted, selected by key and time."""
+"""Rows of an OVER as Arrow tables: sorted, selected by key and time."""
 
 from __future__ import annotations
 

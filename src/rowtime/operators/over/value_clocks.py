@@ -19,7 +19,7 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.frames.constants import row_of
 from rowtime.kernels.hashes import hashes
 from rowtime.operators.contract import Control, Delta, Tick, Unary, micros
-from rowtime.operators.contract.state import Keeper, Segment, rows_in
+from rowtime.operators.contract.state import Keeper, Segment
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.over.over_calls import RunningMark
 from rowtime.sql.generate import to_spark
@@ -75,7 +75,7 @@ class ValueClocks:
         return conditions
 
     def moved(self, tick: Tick, node: Keeper[ValueControl], bound: int) -> bool:
-        """Return True if a clock of an operator has changed since the last tick; if Spark has to, it folds them."""
+        """Return True if a clock of an operator has changed since the last tick."""
         if bound >= END:
             return True
         texts = [text for closer in self.closers if (text := self.at(tick, closer, bound)) is not None]
@@ -159,7 +159,7 @@ class ByValues(Unary):
         out = self.promises([delta.clocks], tick.control(self))
         tick.remember(self, stamp=out[""])
         rows = tick.segments(self, "complete").read(done) if done else None
-        return Delta(rows, out, rows_in(done))
+        return Delta(rows, out)
 
 
 def _parsed(text: str | None) -> exp.Expr:

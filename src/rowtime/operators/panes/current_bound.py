@@ -17,7 +17,7 @@ from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import NOTHING, Column, Delta, Link, Shape, Tick, quoted
 from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED
 from rowtime.operators.panes.event_time import WithEventTime
-from rowtime.operators.rows.halves import with_value_at
+from rowtime.operators.panes.values_at import with_value_at
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class CurrentBound(WithEventTime):
         return self.unchanged(0) if n == 0 else NOTHING
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
-        """Return the new rows with their bounds; lazily, without a job."""
+        """Return the new rows with their bounds; lazily."""
         delta, line = deltas[0], deltas[1].timeline
         if delta.rows is None:
             return Delta(None, delta.clocks)

@@ -21,10 +21,10 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import GIVEN, ORIGIN, POSITION, REGION, ROWTIME, WRITER
 from rowtime.core.fields import LATER, UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, UNREACHED
+from rowtime.frames.frame import Frame
 from rowtime.kernels.guard import EARLY, Items, Limits, guard
 from rowtime.kernels.timeline import FIRST, LAST, Timeline, advances
 from rowtime.operators.contract import (
-    DataFrame,
     Delta,
     EventTime,
     Operator,
@@ -35,10 +35,10 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.contract.gates import READMITTED, Verdict
+from rowtime.operators.contract.peek import times_of
 from rowtime.operators.contract.requirement import BATCH, TIMED, Requirement
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.calendar import in_calendar, in_micros, those_in_calendar
-from rowtime.operators.rows.collected import times_of
 from rowtime.operators.streams.raises import marks_of
 from rowtime.operators.streams.stream import Stream
 
@@ -159,7 +159,7 @@ class EventTimed(Unary):
             line = replace(line, stamps=partial(_stamps, tick, self, delta.rows))
         rows = None if delta.rows is None else self._accepted(tick, delta.rows, items, line, early)
         peek = delta.peek if rows is delta.rows else None
-        return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest, peek, timeline=line)
+        return Delta(rows, delta.clocks, delta.lowest, delta.highest, peek, timeline=line)
 
     # -- the items --------------------------------------------------------------------
 
@@ -263,9 +263,7 @@ class EventTimed(Unary):
 
     # -- the rows ---------------------------------------------------------------------
 
-    def _accepted(
-        self, tick: Tick, rows: DataFrame, items: pa.Table, line: Timeline, early: Mapping[int, int]
-    ) -> DataFrame:
+    def _accepted(self, tick: Tick, rows: Frame, items: pa.Table, line: Timeline, early: Mapping[int, int]) -> Frame:
         missing = pc.and_(pc.is_null(items["t"]), pc.is_null(items["b"]))
         lost = items.filter(missing)[POSITION].to_numpy()
         accepted = len(line.rows)
@@ -301,7 +299,7 @@ def _by_region(
     return tuple(regions)
 
 
-def _stamps(tick: Tick, node: Operator, rows: DataFrame, positions: np.ndarray) -> np.ndarray:
+def _stamps(tick: Tick, node: Operator, rows: Frame, positions: np.ndarray) -> np.ndarray:
     """Return the rowtimes of items, µs."""
     tick.describe(node, "read the rowtimes of what moved the bound")
     table = rows.selectExpr(POSITION, f"unix_micros({ROWTIME}) AS t").toArrow().sort_by(POSITION)
@@ -309,15 +307,15 @@ def _stamps(tick: Tick, node: Operator, rows: DataFrame, positions: np.ndarray) 
     return times
 
 
-def came_from(tick: Tick, node: Operator, rows: DataFrame, position: int) -> tuple[str, int]:
+def came_from(tick: Tick, node: Operator, rows: Frame, position: int) -> tuple[str, int]:
     """Return the writer and the position of a row before it was merged."""
     tick.describe(node, "read where a row came from")
     names = ORIGIN if ORIGIN[0] in rows.columns else (WRITER, POSITION)
-    return tuple(rows.where(f"{POSITION} = {position}L").select(*names).collect()[0])  # one job, unlike first()
+    return tuple(rows.where(f"{POSITION} = {position}L").select(*names).collect()[0])
 
 
 def verdict_on(
-    rows: DataFrame, accepted: int, positions: np.ndarray, reasons: Sequence[str], bounds: np.ndarray
+    rows: Frame, accepted: int, positions: np.ndarray, reasons: Sequence[str], bounds: np.ndarray
 ) -> Verdict:
     """Return the verdict on the rows of one sequence; those at some positions are refused."""
     writer = rows.select(WRITER).limit(1).collect()[0][0]  # there is one: a row was refused

@@ -21,8 +21,7 @@ from rowtime.operators.contract.requirement import UNORDERED
 from rowtime.operators.panes.event_time import WithEventTime
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from rowtime.frames.frame import Frame
     from rowtime.kernels.timeline import Timeline
 
 
@@ -56,15 +55,14 @@ class FiredBounds(WithEventTime):
         if not len(line.values):
             return replace(delta, rows=rows, peek=None, files=None, timeline=None)
         bounds = self._bound_rows(tick, line, {} if rows is None else dict(rows.dtypes))
-        count = None if rows is not None and delta.count is None else len(line.values) + (delta.count or 0)
-        return Delta(bounds if rows is None else rows.unionByName(bounds), delta.clocks, count)
+        return Delta(bounds if rows is None else rows.unionByName(bounds), delta.clocks)
 
-    def _rows(self, rows: DataFrame) -> DataFrame:
+    def _rows(self, rows: Frame) -> Frame:
         shape = self.input.emits()
         columns = (*map(quoted, shape.names), *shape.internals)
         return rows.selectExpr(*columns, f"CAST(NULL AS BIGINT) AS {GIVEN}", f"{self.region} AS {REGION}")
 
-    def _bound_rows(self, tick: Tick, line: Timeline, kinds: Mapping[str, str]) -> DataFrame:
+    def _bound_rows(self, tick: Tick, line: Timeline, kinds: Mapping[str, str]) -> Frame:
         """Return bounds as rows; ``kinds``: the types of the fires' columns, if there are fires."""
         shape = self.input.emits()
         times = np.where(line.values >= END, MAX_MICROS, np.clip(line.values, MIN_MICROS, MAX_MICROS))

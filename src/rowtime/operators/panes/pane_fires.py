@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from rowtime.core.columns import FIRE, FIRE_CHANGE, FIRE_INDEX, LAST_FIRE, NEXT_FIRE, PANE
-from rowtime.frames.local import is_local, joined
-from rowtime.operators.contract import DataFrame
+from rowtime.frames.frame import Frame
 from rowtime.operators.rows.collations import collated_of, grouped, least
 from rowtime.operators.rows.partials import Accumulators
 
@@ -34,7 +33,7 @@ class Fires:
     changes: bool
     exact: bool = False
 
-    def merged(self, rows: DataFrame, *, at_ends: bool = False) -> DataFrame:
+    def merged(self, rows: Frame, *, at_ends: bool = False) -> Frame:
         """Return one row for each fire of a group, if partial results are enough.
 
         ``at_ends``: all rows are released by the end of their pane.
@@ -45,7 +44,7 @@ class Fires:
             return grouped(rows, [*self.keys, PANE], self._merges()).selectExpr("*", f"{PANE} AS {FIRE}")
         return grouped(rows, self._by, self._merges())
 
-    def first(self, rows: DataFrame, *, merged: bool = False) -> DataFrame:
+    def first(self, rows: Frame, *, merged: bool = False) -> Frame:
         """Return one fire for each group, by the end of its pane. ``merged``: as `merged` returned the rows."""
         if self._splits:
             fires = (rows if merged else self.merged(rows, at_ends=True)).selectExpr(*self._by, *self._finals)
@@ -56,7 +55,7 @@ class Fires:
             *self._by, f"1 AS {FIRE_CHANGE}", f"0L AS {FIRE_INDEX}", f"{FIRE} AS {LAST_FIRE}", *names
         )
 
-    def again(self, rows: DataFrame, before: int, after: int) -> DataFrame:
+    def again(self, rows: Frame, before: int, after: int) -> Frame:
         """Return late and early fires by bounds in (``before``, ``after``], over all rows of their groups.
 
         With early fires, complete ones too: such a fire may have no rows of its own.
@@ -66,8 +65,7 @@ class Fires:
         fires = self._numbered(rows, after).where(f"{LAST_FIRE} > {before}L OR {NEXT_FIRE} > {before}L")
         fires = fires.selectExpr(*self._place, *self._finals) if self._splits else self._read(rows, fires)
         names = self._names_of(fires)
-        if is_local(fires):
-            fires.share()
+        fires.share()
         changes = [(LAST_FIRE, 1), *([(NEXT_FIRE, 0)] if self.changes else [])]
         shown = (
             fires.selectExpr(
@@ -77,7 +75,7 @@ class Fires:
         )
         return reduce(lambda some, more: some.unionByName(more), shown).where(wanted)
 
-    def _numbered(self, rows: DataFrame, after: int) -> DataFrame:
+    def _numbered(self, rows: Frame, after: int) -> Frame:
         """Return every fire of each group, its number, the next one, and the partial results up to it."""
         if self.early:
             complete = rows.where(f"{FIRE} < {PANE} AND {PANE} <= {after}L")
@@ -93,15 +91,15 @@ class Fires:
         keys = [f"{least(key)} {so_far} AS {key}" if key in collated else key for key in self.keys]
         return fires.selectExpr(*keys, PANE, upto, number, f"lead({FIRE}) OVER ({group}) AS {NEXT_FIRE}", *totals)
 
-    def _read(self, rows: DataFrame, fires: DataFrame) -> DataFrame:
+    def _read(self, rows: Frame, fires: Frame) -> Frame:
         """Return each fire over all rows of its group up to it."""
         named = [f"{name} AS __f{name}" for name in (*self.keys, PANE)]
         same = [f"{name} <=> __f{name}" for name in (*self.keys, PANE)]
         others = fires.selectExpr(*named, LAST_FIRE, FIRE_INDEX, NEXT_FIRE)
-        pairs = joined(rows, others, " AND ".join([*same, f"{FIRE} <= {LAST_FIRE}"]), "inner")
+        pairs = rows.joined(others, " AND ".join([*same, f"{FIRE} <= {LAST_FIRE}"]), "inner")
         return self._of_rows(pairs, self._place)
 
-    def _of_rows(self, rows: DataFrame, by: Sequence[str]) -> DataFrame:
+    def _of_rows(self, rows: Frame, by: Sequence[str]) -> Frame:
         if self.exact:
             return self.accumulators.exact(rows, by, [], self.types)
         return self.accumulators.of_rows(rows, by)
@@ -125,7 +123,7 @@ class Fires:
     def _finals(self) -> list[str]:
         return self.accumulators.finals(self.types)
 
-    def _names_of(self, fires: DataFrame) -> list[str]:
+    def _names_of(self, fires: Frame) -> list[str]:
         """Return the aggregates, and which of them overflow their types."""
         beyond = [flag for flag, _ in self.accumulators.beyond(fires)] if self.exact else []
         return [*(name for name, _ in self.accumulators.aggregates), *beyond]

@@ -33,12 +33,11 @@ from rowtime.core.columns import (
 )
 from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, shift
-from rowtime.frames.local import joined
+from rowtime.frames.frame import Frame
 from rowtime.kernels.blame import Past, Raise, watched
 from rowtime.kernels.timeline import Timeline
 from rowtime.operators.contract import (
     NOTHING,
-    DataFrame,
     Delta,
     FireColumns,
     Fired,
@@ -50,14 +49,14 @@ from rowtime.operators.contract import (
 )
 from rowtime.operators.contract.lateness import Lateness, added
 from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED
-from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
-from rowtime.operators.groups.finished import COMPLETE, FAILED, Finished, with_failing
+from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
+from rowtime.operators.groups.finished import COMPLETE, Finished, with_failing
 from rowtime.operators.groups.grouping import RowGroups
 from rowtime.operators.panes.event_time import OUTPUT, EventTimed, came_from, verdict_on
 from rowtime.operators.panes.pane_facts import END_OF, INDEX, SIGN, TIMING, pane_fact
 from rowtime.operators.panes.pane_fires import Fires
 from rowtime.operators.panes.pane_times import PaneControl, PaneTimes, less
-from rowtime.operators.rows.halves import with_value_at
+from rowtime.operators.panes.values_at import with_value_at
 from rowtime.operators.rows.lifetimes import instant
 from rowtime.operators.rows.select import Item
 from rowtime.operators.streams.raises import LONG, marks_of, raised
@@ -165,14 +164,14 @@ class Panes(RowGroups):
         tick.segments(self).forget(shift(line.after, -self.age))
         if not tick.trying:
             self._state.compact(tick, self, "partial results", lambda rows: self._merged(tick, rows, line.after))
-        clocks, count = self.promises([], control), rows_in(done)
+        clocks = self.promises([], control)
         if tick.adopted_as(self) is not None:
             return Delta(None, clocks, files=tuple(done))
-        return Delta(tick.segments(self, "complete").read(done) if count else None, clocks, count)
+        return Delta(tick.segments(self, "complete").read(done) if done else None, clocks)
 
     # -- input ------------------------------------------------------------------------
 
-    def _take(self, tick: Tick, delta: Delta, declared: DataFrame | None, line: Timeline) -> list[int]:
+    def _take(self, tick: Tick, delta: Delta, declared: Frame | None, line: Timeline) -> list[int]:
         """Judge the new rows and keep them; return the range of ends of the panes that fire again."""
         if delta.rows is None or declared is None:
             return []
@@ -194,7 +193,7 @@ class Panes(RowGroups):
         at_ends = late is None and self.every is None
         kept = self._grouped(tick, rows, late, None if at_ends else line)
         tick.describe(self, "aggregate, keep partial results")
-        self._write(tick, kept, None if delta.count is None else delta.count * self.times.most, waits=not at_ends)
+        self._write(tick, kept, waits=not at_ends)
         again = times[behind][fires < NEVER]
         if not len(again):
             return []
@@ -209,9 +208,7 @@ class Panes(RowGroups):
         positions = np.sort(delta.rows.select(POSITION).toArrow()[POSITION].to_numpy())
         return positions, line.times[np.searchsorted(line.rows, positions)]
 
-    def _accepted(
-        self, tick: Tick, rows: DataFrame, judged: np.ndarray, positions: np.ndarray, line: Timeline
-    ) -> DataFrame:
+    def _accepted(self, tick: Tick, rows: Frame, judged: np.ndarray, positions: np.ndarray, line: Timeline) -> Frame:
         """Return the rows above the bound minus the discard age, and in a pane; ``judged`` has the reasons."""
         refused = judged != TAKEN
         if not refused.any():
@@ -221,7 +218,7 @@ class Panes(RowGroups):
         verdict = verdict_on(rows, int((~refused).sum()), positions, reasons, line.at(positions))
         return tick.account(self, rows, verdict, f"timestamp_micros({self.event.micros})")
 
-    def _watch(self, tick: Tick, rows: DataFrame, late: np.ndarray, line: Timeline) -> None:
+    def _watch(self, tick: Tick, rows: Frame, late: np.ndarray, line: Timeline) -> None:
         """Remember the last row that raised the bound by far, and what happened to later rows."""
         control = tick.control(self)
         if self.event.mode != OUTPUT:
@@ -251,13 +248,13 @@ class Panes(RowGroups):
                 jumps[str(number)] = poison
         tick.remember(self, jumps=jumps)
 
-    def _late_table(self, tick: Tick, positions: np.ndarray, bounds: np.ndarray, fires: np.ndarray) -> DataFrame | None:
+    def _late_table(self, tick: Tick, positions: np.ndarray, bounds: np.ndarray, fires: np.ndarray) -> Frame | None:
         if not len(positions):
             return None
         columns = {"__late": pa.array(positions), "__before": pa.array(bounds), "__after": pa.array(fires)}
         return tick.frame(self, pa.table(columns))
 
-    def _in_time(self, rows: DataFrame, line: Timeline) -> tuple[DataFrame, str]:
+    def _in_time(self, rows: Frame, line: Timeline) -> tuple[Frame, str]:
         """Return rows, and the bound that releases one that came before its pane's end, BIGINT in Spark SQL."""
         if self.every is None:
             return rows, PANE
@@ -270,7 +267,7 @@ class Panes(RowGroups):
         """Return an early fire at ``first``, else the complete one, else one that no bound has caused yet."""
         return f"least({first}, CASE WHEN {PANE} <= {after}L THEN {PANE} ELSE {NEVER}L END)"
 
-    def _grouped(self, tick: Tick, rows: DataFrame, late: DataFrame | None, line: Timeline | None) -> DataFrame:
+    def _grouped(self, tick: Tick, rows: Frame, late: Frame | None, line: Timeline | None) -> Frame:
         """Return partial results of the new rows, for each group and the bound that releases them.
 
         ``line``: of the bounds for rows before their pane's end, ``None`` if it is the end of the pane for all rows.
@@ -281,7 +278,7 @@ class Panes(RowGroups):
         if line is not None:
             rows, fire = self._in_time(rows, line)
         if late is not None:
-            rows = joined(rows, late, f"{POSITION} = __late", "left")
+            rows = rows.joined(late, f"{POSITION} = __late", "left")
             fire = f"CASE WHEN {PANE} <= __before THEN __after ELSE {fire} END"
         rows = rows.selectExpr("*", f"{panes} AS {PANE}")
         keys = [key.sql for key in self.keys]
@@ -303,13 +300,13 @@ class Panes(RowGroups):
         rows = waiting.read(segments).selectExpr(*names, f"{fire} AS {FIRE}")
         waiting.forget(END)
         tick.describe(self, "rows that have their bound")
-        self._write(tick, rows, rows_in(segments))
+        self._write(tick, rows)
         return [min(s.lowest for s in segments), max(s.highest for s in segments)]
 
     # -- fires ------------------------------------------------------------------------
 
     def _fire(self, tick: Tick, before: int, line: Timeline, late: Sequence[int], older: int) -> Sequence[Segment]:
-        """Emit everything that a bound in (before, after] releases, in one job.
+        """Emit everything that a bound in (before, after] releases.
 
         Panes that end after ``older`` have rows of this tick alone, whose partial results are merged.
         """
@@ -331,13 +328,12 @@ class Panes(RowGroups):
             parts.append(shown.again(state.read(again), before, line.after))
         fires = reduce(lambda some, more: some.unionByName(more), parts)
         tick.describe(self, "fire panes")
-        count = 2 * rows_in((*due, *again))
         if tick.trying:
-            return self._tried(tick, fires, self._time(before, line), count)
+            return self._tried(tick, fires, self._time(before, line))
         selected, routes = self._shown(fires, before, line), self._routes(tick.adopted_as(self))
-        return tick.write(self, selected, routes, count)["complete"]
+        return tick.write(self, selected, routes)["complete"]
 
-    def _tried(self, tick: Tick, fires: DataFrame, time: str, count: int) -> Sequence[Segment]:
+    def _tried(self, tick: Tick, fires: Frame, time: str) -> Sequence[Segment]:
         """Return the select list of each fire; those that cannot be computed have a route of their own."""
         places = {item.column.name: f"__f{n}" for n, item in enumerate(self.items)}
         complete = self._routes(tick.adopted_as(self))["complete"]
@@ -345,9 +341,9 @@ class Panes(RowGroups):
         routes = with_failing(tick, self, {"complete": replace(complete, key=COMPLETE, columns=columns)}, places)
         finished = Finished(self, "true", self.items, time, routes, (FIRE_CHANGE,))
         # The row that a refused one retracts was refused as well.
-        return finished.write(tick, fires, count, f"NOT ({ROUTE} = {FAILED} AND {FIRE_CHANGE} = 0)")["complete"]
+        return finished.write(tick, fires)["complete"]
 
-    def _shown(self, fires: DataFrame, before: int, line: Timeline) -> DataFrame:
+    def _shown(self, fires: Frame, before: int, line: Timeline) -> Frame:
         """Return the select list of each fire, at its rowtime: the pane's end, or the bound that caused it."""
         if self.having is not None:
             fires = fires.where(to_spark(self.having))
@@ -378,17 +374,17 @@ class Panes(RowGroups):
     def _fires(self, types: Mapping[str, str], *, exact: bool = False) -> Fires:
         return Fires(self._key_names(), self.accumulators, types, self.every is not None, self.changes, exact)
 
-    def _write(self, tick: Tick, rows: DataFrame, count: int | None, *, waits: bool = True) -> None:
+    def _write(self, tick: Tick, rows: Frame, *, waits: bool = True) -> None:
         """Keep partial results; ``waits``: perhaps some are to be released by a bound of a later tick."""
         routes, route = {"state": self._state.route(0)}, "0"
         if waits:
             routes["waiting"], route = self._waiting.route(1), f"CASE WHEN {FIRE} >= {NEVER}L THEN 1 ELSE 0 END"
         rows = rows.selectExpr(*map(quoted, routes["state"].columns), f"{route} AS {ROUTE}")
-        written = tick.write(self, rows, routes, count)
+        written = tick.write(self, rows, routes)
         for name, segments in written.items():
             tick.segments(self, name).add(segments)
 
-    def _merged(self, tick: Tick, rows: DataFrame, bound: int) -> DataFrame:
+    def _merged(self, tick: Tick, rows: Frame, bound: int) -> Frame:
         """Merge kept rows that no later bound can separate."""
         rows = rows.where(f"{PANE} > {shift(bound, -self.age)}L")
         return self._fires(self._types(tick)).merged(rows).sortWithinPartitions(PANE)

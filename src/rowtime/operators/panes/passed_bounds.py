@@ -26,8 +26,7 @@ from rowtime.operators.panes.event_time import BETWEEN, OUTPUT, WithEventTime, c
 from rowtime.operators.streams.raises import raised_by_times
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from rowtime.frames.frame import Frame
     from rowtime.kernels.timeline import Timeline
 
 
@@ -82,20 +81,19 @@ class PassedBounds(WithEventTime):
         self._watch(tick, deltas[1].rows, line)
         bounds = self._bounds(tick, line, least(delta.clocks.values()))
         if not bounds.num_rows:
-            return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest)
+            return Delta(rows, delta.clocks, delta.lowest, delta.highest)
         bound_rows = self._bound_rows(tick, bounds)
         rows = bound_rows if rows is None else rows.unionByName(bound_rows)
-        count = bounds.num_rows + (delta.count or 0)
-        return Delta(rows, delta.clocks, None if delta.rows is not None and delta.count is None else count)
+        return Delta(rows, delta.clocks)
 
-    def _rows(self, rows: DataFrame) -> DataFrame:
+    def _rows(self, rows: Frame) -> Frame:
         columns = [quoted(name) for name in self.input.emits().names]
         origins = ORIGIN if self.input.emits().has_origin else (WRITER, POSITION)
         origin = [f"{name} AS {ours}" for name, ours in zip(origins, ORIGIN, strict=True)]
         ours = [ROWTIME, WRITER, f"{POSITION} * {BETWEEN}L AS {POSITION}", *origin]
         return rows.selectExpr(*columns, f"CAST(NULL AS BIGINT) AS {GIVEN}", f"{self.region} AS {REGION}", *ours)
 
-    def _watch(self, tick: Tick, rows: DataFrame | None, line: Timeline) -> None:
+    def _watch(self, tick: Tick, rows: Frame | None, line: Timeline) -> None:
         """Remember which row raised the bound by far: where regions merge, its effect on other rows is known."""
         if self.event.mode != OUTPUT:
             return
@@ -127,7 +125,7 @@ class PassedBounds(WithEventTime):
         rows, times, places = (np.concatenate(part).astype(np.int64) for part in zip(*stands, strict=True))
         return pa.table({"t": times, POSITION: places, GIVEN: values[rows]})
 
-    def _bound_rows(self, tick: Tick, bounds: pa.Table) -> DataFrame:
+    def _bound_rows(self, tick: Tick, bounds: pa.Table) -> Frame:
         types = zip(self.input.emits().names, tick.types(self.input), strict=True)
         columns = [f"CAST(NULL AS {kind or 'VOID'}) AS {quoted(name)}" for name, kind in types]
         fixed = [f"{self.region} AS {REGION}", f"timestamp_micros(t) AS {ROWTIME}", f"'' AS {WRITER}"]

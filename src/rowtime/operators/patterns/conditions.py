@@ -18,11 +18,10 @@ import pyarrow.compute as pc
 from rowtime.core.columns import BROKEN, TESTED
 from rowtime.core.errors import RowtimeError, refuse
 from rowtime.frames.answers import ANSWERS
-from rowtime.frames.as_dataframe import FEW
 from rowtime.frames.catalyst import answered, part_of
 from rowtime.frames.failures import of_a_value
-from rowtime.frames.kinds import arrow_of
-from rowtime.frames.local import LocalFrame
+from rowtime.frames.frame import Frame
+from rowtime.frames.kinds import arrow_of, holds, named
 from rowtime.frames.queries import Uncomputed
 from rowtime.frames.words import Untranslated
 from rowtime.kernels.exact import Overflow
@@ -32,12 +31,11 @@ from rowtime.kernels.matching.running import BEYOND, running, whole_array
 from rowtime.kernels.window_functions import Table
 from rowtime.operators.patterns.slots import FIRST, Condition, Fold, MatchFunction, Pick
 from rowtime.operators.rows.attempt import judged
-from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.exact_sums import average
 from rowtime.sql.generate import quoted, to_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 COUNT: Final = ":n"
@@ -95,14 +93,14 @@ class Tester:
                     raise
                 error = wrong
         rows = self._frame(pa.table(dict(columns)), types)
-        answer = collected(judged(rows, [], {TESTED: text}, [(text, text)], []))
+        answer = judged(rows, [], {TESTED: text}, [(text, text)], []).toArrow()
         fails = np.asarray(pc.is_valid(answer[BROKEN]))
         if isinstance(error, Uncomputed) and fails.any() and ANSWERS.get() is None:
             error = self._reason(self._frame(pa.table(dict(columns)).filter(pa.array(fails)), types), text) or error
         return _true(whole_array(answer[TESTED].combine_chunks())), fails, error
 
     def _reason(self, rows: Any, text: str) -> BaseException | None:
-        """Return what Spark says of a condition that it cannot compute for some rows; the tick is on the driver."""
+        """Return what Spark says of a condition that it cannot compute for some rows, where there is a session."""
         try:
             answered(self.session, {part_of(self.session, f"{text} AS {TESTED}", rows.fields)[1]: rows.limit(1)})
         except (Uncomputed, Untranslated) as wrong:
@@ -118,17 +116,16 @@ class Tester:
             return _true(columns[alone])
         if not columns:
             columns, types = {TESTED: pa.array(np.ones(count, np.bool_))}, {TESTED: "boolean"}
-        table = pa.table(dict(columns))
-        parts = [self._computed(table.slice(at, FEW), text, types) for at in range(0, count, FEW)]
-        return np.concatenate(parts)
+        return self._computed(pa.table(dict(columns)), text, types)
 
     def _computed(self, table: pa.Table, text: str, types: Mapping[str, str]) -> Flags:
-        answer = collected(self._frame(table, types).selectExpr(f"{text} AS {TESTED}"))
+        answer = self._frame(table, types).selectExpr(f"{text} AS {TESTED}").toArrow()
         return _true(whole_array(answer[TESTED].combine_chunks()))
 
-    def _frame(self, table: pa.Table, types: Mapping[str, str]) -> LocalFrame | DataFrame:
-        frame = LocalFrame.of(self.session, table, [(name, types[name]) for name in table.column_names])
-        return self.session.createDataFrame(table) if frame is None else frame
+    def _frame(self, table: pa.Table, types: Mapping[str, str]) -> Frame:
+        kinds = ((name, types[name]) for name in table.column_names)
+        fields = [(name, kind if holds(kind) else named(kind)) for name, kind in kinds]
+        return Frame.of(self.session, table, fields)
 
 
 def _true(column: pa.Array) -> Flags:

@@ -6,7 +6,7 @@ run out. Certain matches are emitted at once; the merge above puts them in strea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
@@ -59,18 +59,16 @@ from rowtime.operators.patterns.match_tick import MatchTick
 from rowtime.operators.patterns.remembered import Memory, Span
 from rowtime.operators.patterns.slots import CLASSIFIER, NUMBER, TAKEN, Condition, MatchFunction, Pick, Slot
 from rowtime.operators.patterns.typing import type_slots
-from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.lifetimes import BEGINS
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
 from rowtime.sql.nodes import ONE_ROW
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from rowtime.frames.frame import Frame
 
 ROWS, PARTITIONS = "rows", "partitions"
 TAKEN_AS = "taken as"  # with a space, so that it is the name of no column
-MOST = 2_000_000  # rows that the driver takes at once
 
 
 @dataclass(frozen=True)
@@ -205,8 +203,8 @@ class Match(Unary):
         """Return False: nothing waits for a first row."""
         return False
 
-    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
-        """Return an empty DataFrame with the slots."""
+    def typed(self, rows: Callable[[Operator], Frame]) -> Frame:
+        """Return an empty Frame with the slots."""
         given = rows(self.input)
         read = {slot.column.name: to_spark(slot.typed) for slot in self.slots if not isinstance(slot, MatchFunction)}
         functions = [slot.column for slot in self.slots if isinstance(slot, MatchFunction)]
@@ -312,45 +310,24 @@ class Match(Unary):
         match_tick = MatchTick(tick, self, memory, Tester(tick.spark))
         if delta.rows is not None:
             type_slots(tick, self, delta.rows)
-            held: pa.Table | None = None
-            for piece in self._pieces(tick, delta):
-                if held is not None:
-                    match_tick.at(held, int(held[AT][-1].as_py()))
-                held = piece
-            match_tick.at(held, clock)
-        else:
-            match_tick.at(None, clock)
+        match_tick.at(self._fresh(tick, delta), clock)
         memory.forget(clock)
         lowest, oldest, waiting = memory.standing(clock)
         control = tick.remember(self, bound=clock, least=lowest, open=oldest, waiting=waiting)
         rows = match_tick.rows()
-        return Delta(rows, self.promises([delta.clocks], control), match_tick.count if rows is not None else 0)
+        return Delta(rows, self.promises([delta.clocks], control))
 
-    def _pieces(self, tick: Tick, delta: Delta) -> Iterator[pa.Table]:
-        """Yield the rows in stream order, in pieces that fit on the driver."""
-        assert delta.rows is not None
+    def _fresh(self, tick: Tick, delta: Delta) -> pa.Table | None:
+        """Return the new rows in stream order; ``None`` if there are none."""
+        if delta.rows is None:
+            return None
         texts = [f"{to_spark(value)} AS {self.arguments[text]}" for text, value in self.values.items()]
         keys = [f"{to_spark(key.expression)} AS {key.column.name}" for key in self.keys]
         at = f"unix_micros({ROWTIME}) AS {AT}"
+        tick.describe(self, "rows in stream order")
         rows = delta.rows.selectExpr(*map(quoted, self.passed), POSITION, at, *keys, *texts)
-        edges = self._edges(tick, rows) if delta.count is None or delta.count > MOST else []
-        for low, high in zip([-1, *edges], [*edges, None], strict=True):
-            inside = f"{POSITION} > {low}" + ("" if high is None else f" AND {POSITION} <= {high}")
-            tick.describe(self, "rows in stream order")
-            piece = in_stream_order(collected(rows.where(inside) if edges else rows))
-            if piece.num_rows:
-                hashed = (
-                    hashes([whole(piece[name]) for name in self.names]) if self.keys else np.zeros(len(piece), np.int64)
-                )
-                yield piece.append_column(KEY_HASH, pa.array(hashed))
-
-    def _edges(self, tick: Tick, rows: DataFrame) -> list[int]:
-        """Return positions between pieces of about equal size."""
-        tick.describe(self, "count rows")
-        parts = -(-rows.count() // MOST)
-        if parts <= 1:
-            return []
-        shares = ", ".join(str(number / parts) for number in range(1, parts))
-        text = f"percentile_approx({POSITION}, array({shares})) AS at"
-        edges: list[int] = rows.selectExpr(text).toArrow()["at"][0].as_py()
-        return edges
+        table = in_stream_order(rows.toArrow())
+        if not table.num_rows:
+            return None
+        hashed = hashes([whole(table[name]) for name in self.names]) if self.keys else np.zeros(len(table), np.int64)
+        return table.append_column(KEY_HASH, pa.array(hashed))

@@ -30,14 +30,13 @@ from rowtime.sql.generate import to_rowtime
 from rowtime.sql.nodes import WITH_UNMATCHED
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from rowtime.frames.frame import Frame
     from rowtime.operators.patterns.match import Match
 
 
 @dataclass
 class MatchTick:
-    """The state of a tick of ``node``, processed piece by piece."""
+    """The state of a tick of ``node``."""
 
     tick: Tick
     node: Match
@@ -45,11 +44,6 @@ class MatchTick:
     tester: Tester
     tables: list[pa.Table] = field(default_factory=list)
     refused: list[pa.Table] = field(default_factory=list)
-
-    @property
-    def count(self) -> int:
-        """Return the number of output rows."""
-        return sum(table.num_rows for table in self.tables)
 
     def at(self, fresh: pa.Table | None, clock: int) -> None:
         """Process new rows at a bound; without rows, only what the bound decides."""
@@ -126,7 +120,7 @@ class MatchTick:
         if not len(starts):
             return
         order = np.argsort(starts)
-        if not self.tick.trying:
+        if not self.tick.trying or self.tick.stops:
             reason = reasons[int(numbers[order[0]]) - 1]
             raise self._uncomputed(reason.error, reason.text) from reason.error
         out = Out(rows[order], np.full(len(rows), UNMATCHED), np.zeros(len(rows), np.int64))
@@ -175,7 +169,7 @@ class MatchTick:
         try:
             columns = reader.columns(node.slots)
         except Overflow as wrong:
-            if not self.tick.trying:
+            if not self.tick.trying or self.tick.stops:
                 raise self._beyond(wrong) from wrong
             call = next(slot for slot in node.slots if slot.column.name == wrong.name)
             assert isinstance(call, Fold)
@@ -211,11 +205,11 @@ class MatchTick:
             }
         )
 
-    def rows(self) -> DataFrame | None:
+    def rows(self) -> Frame | None:
         """Return the output rows, with Spark's types; refuse those that cannot be computed."""
         if self.refused:
             gone = pa.concat_tables(self.refused)
-            self.tick.refuse_computed(self.node, self.tick.frame(self.node, gone), BROKEN, gone.num_rows)
+            self.tick.refuse_computed(self.node, self.tick.frame(self.node, gone), BROKEN)
         if not self.tables:
             return None
         node, types, table = self.node, self.tick.control(self.node).types, pa.concat_tables(self.tables)

@@ -14,12 +14,11 @@ from rowtime.operators.rows.collations import has_collation
 from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from rowtime.frames.frame import Frame
     from rowtime.operators.patterns.match import Match
 
 
-def type_slots(tick: Tick, node: Match, rows: DataFrame) -> None:
+def type_slots(tick: Tick, node: Match, rows: Frame) -> None:
     """Store the types; a type that Spark refuses is refused here."""
     if tick.control(node).types:
         return

@@ -7,17 +7,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rowtime.core.columns import BROKEN, TRIED
-from rowtime.frames.attempted import attempted
-from rowtime.frames.attempts import tried
-from rowtime.frames.local import is_local
-from rowtime.frames.words import Untranslated
+from rowtime.frames.called import calls_in, tried_with_calls
 from rowtime.operators.contract import quoted
-from rowtime.operators.rows.calls_apart import apart, calls_python
 from rowtime.sql.generate import literal
-from rowtime.sql.script import parse_expression
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from rowtime.frames.frame import Frame
 
 _PLAIN = re.compile(r"`(?:[^`]|``)+`|\w+")
 
@@ -25,39 +20,29 @@ NamedSql = tuple[str, str]
 """Spark SQL of an expression, and its name in ``raw_record``."""
 
 
-def all_computed(rows: DataFrame, expressions: Iterable[str]) -> DataFrame:
+def all_computed(rows: Frame, expressions: Iterable[str]) -> Frame:
     """Return the rows with all expressions computed for each row, so that they fail now.
 
     Spark skips values that nothing compares, and rows that a filter above drops. It moves no filter below a random
     expression.
     """
     expressions = list(expressions)
-    if is_local(rows) and rows.can(*expressions):
-        return rows.computed(expressions)
-    hashes = ", ".join(f"CAST({text} AS STRING)" for text in expressions)
-    return rows.where(f"xxhash64({hashes}) >= {-(2**63 - 1)}L - 1L OR rand() < 0") if hashes else rows
+    return rows.computed(expressions)
 
 
-def with_attempts(rows: DataFrame, texts: Mapping[str, str]) -> DataFrame:
+def with_attempts(rows: Frame, texts: Mapping[str, str]) -> Frame:
     """Return the rows with a column for each expression: a struct of its value ``c0``, or NULL if that fails."""
-    if is_local(rows):
-        try:
-            return tried(rows, texts)
-        except Untranslated:
-            rows = rows.spark()
-    rows, called = apart(rows, texts.values(), attempted)
-    tries = {name: attempted(rows.sparkSession, [called.get(text, text)]) for name, text in texts.items()}
-    return rows.withColumns(tries) if tries else rows
+    return tried_with_calls(rows, texts)
 
 
 def judged(  # noqa: PLR0913 - the conditions and values of rows
-    rows: DataFrame,
+    rows: Frame,
     stages: Sequence[Sequence[NamedSql]],
     values: Mapping[str, str],
     demands: Iterable[NamedSql],
     kept: Collection[str],
     broken: Sequence[NamedSql] = (),
-) -> DataFrame:
+) -> Frame:
     """Return the rows that no test excludes, with ``values`` by name and ``kept`` columns; `BROKEN`: the row's failure.
 
     ``stages``: conditions that filter one after the other, each as the tests that AND joins. They stop from left to
@@ -74,25 +59,52 @@ def judged(  # noqa: PLR0913 - the conditions and values of rows
     required = dict([*tests, *demands])
     cases += [f"WHEN {names[text]} IS NULL THEN {literal(name)}" for text, name in required.items() if text in names]
     columns = [f"{values_of[text]} AS {quoted(name)}" for name, text in values.items()]
-    attempts = with_attempts(rows, {name: text for text, name in names.items()})
-    if tests:
-        parts = [[text for text, _ in stage] for stage in stages]
-        attempts = attempts.where(f"NOT ({_excluded(rows.sparkSession, parts, names, values_of)})")
+    attempts, earlier = rows, list[str]()
+    for some, computed in _passes(rows, [[text for text, _ in stage] for stage in stages], texts):
+        now = {names[text]: text for text in computed if text in names}
+        attempts = with_attempts(attempts, now)
+        if some:
+            attempts = attempts.where(f"NOT ({_excluded(some, earlier, names, values_of)})")
+        earlier += now
     first_failed = f"CASE {' '.join(cases)} END" if cases else "CAST(NULL AS STRING)"
     return attempts.selectExpr(*columns, *map(quoted, kept), f"{first_failed} AS {BROKEN}")
 
 
-def _excluded(
-    spark: SparkSession, stages: Sequence[Sequence[str]], names: Mapping[str, str], values_of: Mapping[str, str]
-) -> str:
-    """Return the condition that one of the tests excludes a row."""
-    branches: list[str] = []
+def _passes(
+    rows: Frame, stages: Sequence[Sequence[str]], texts: Iterable[str]
+) -> list[tuple[list[list[str]], list[str]]]:
+    """Return tests in parts, each with the ``texts`` that may be computed for the rows that no part before excludes.
+
+    A part begins with a test that calls a function of the user, and such calls behind all tests have a part of theirs.
+    """
+    remaining = dict.fromkeys(texts)
+    unknown = [text for text in remaining if not rows.translates(text)]
+    calling = {text for text in unknown if calls_in(rows.sparkSession, text)}
+    passes: list[list[list[str]]] = [[]]
     for stage in stages:
-        hold = [f"NOT coalesce({values_of[text]}, false)" for text in stage]
-        for n, text in enumerate(stage):
-            if n and "(" in text and calls_python(spark, parse_expression(text)):
-                branches.append(f"WHEN {' OR '.join(hold[:n])} THEN true")
+        passes[-1].append([])
+        for text in stage:
+            if text in calling and any(passes[-1]):
+                passes.append([[]])
+            passes[-1][-1].append(text)
+    tests = [[some for some in one if some] for one in passes if any(one)]
+    computed = [[text for some in one for text in some if remaining.pop(text, text) is None] for one in tests]
+    if computed and calling.isdisjoint(remaining):
+        computed[-1] += remaining
+    elif remaining:
+        tests, computed = [*tests, []], [*computed, [*remaining]]
+    return [*zip(tests, computed, strict=True)]
+
+
+def _excluded(
+    stages: Sequence[Sequence[str]], earlier: Iterable[str], names: Mapping[str, str], values_of: Mapping[str, str]
+) -> str:
+    """Return the condition that one of the tests excludes a row; a row for which an ``earlier`` one fails stays."""
+    branches = [f"WHEN {name} IS NULL THEN false" for name in earlier]
+    for stage in stages:
+        for text in stage:
             branches += [f"WHEN {names[text]} IS NULL THEN false"] if text in names else []
             branches.append(f"WHEN NOT {values_of[text]} THEN true")
-        branches += [f"WHEN {' OR '.join(hold)} THEN true"] if hold else []
+        hold = [f"NOT coalesce({values_of[text]}, false)" for text in stage]
+        branches.append(f"WHEN {' OR '.join(hold)} THEN true")
     return f"CASE {' '.join(branches)} ELSE false END"

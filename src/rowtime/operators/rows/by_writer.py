@@ -8,17 +8,15 @@ import numpy as np
 import pyarrow as pa
 
 from rowtime.core.columns import POSITION, WRITER
-from rowtime.frames.local import LocalFrame, is_local
-from rowtime.frames.local import joined as joined_rows
+from rowtime.frames.frame import Frame
 from rowtime.kernels.identity import only_value
-from rowtime.operators.contract import DataFrame, passed
-from rowtime.operators.contract import functions as F
+from rowtime.operators.contract import passed
 from rowtime.sql.generate import literal
 
-FEW = 64  # writers for which a literal is used; Spark searches it from its beginning for every row
+FEW = 64  # writers for which a literal is used
 
 
-def beside(rows: DataFrame, times: Mapping[str, int], name: str) -> DataFrame:
+def beside(rows: Frame, times: Mapping[str, int], name: str) -> Frame:
     """Return the rows with a TIMESTAMP column: the time (µs UTC) of their writer in ``times``, NULL if it has none."""
     if len(times) <= FEW:
         shown = {writer: f"timestamp_micros({passed(at, POSITION)})" for writer, at in sorted(times.items())}
@@ -28,18 +26,14 @@ def beside(rows: DataFrame, times: Mapping[str, int], name: str) -> DataFrame:
     return joined(rows, times, {name: pa.array(times.values(), pa.timestamp("us", "UTC"))})
 
 
-def joined(rows: DataFrame, writers: Iterable[str], columns: Mapping[str, pa.Array]) -> DataFrame:
+def joined(rows: Frame, writers: Iterable[str], columns: Mapping[str, pa.Array]) -> Frame:
     """Return the rows with columns of their writer, in the order of ``writers``; NULL for other writers."""
     table = pa.table({"__who": pa.array(writers, pa.string()), **columns})
-    if is_local(rows):
-        from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415 - Spark
+    from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415 - Spark
 
-        fields = [(field.name, from_arrow_type(field.type).simpleString()) for field in table.schema]
-        local = LocalFrame.of(rows.sparkSession, table, fields)
-        if local is not None:
-            return joined_rows(rows, local, f"{WRITER} = __who", "left").drop("__who")
-    table_of_writers = F.broadcast(rows.sparkSession.createDataFrame(table))
-    return rows.join(table_of_writers, F.expr(f"{WRITER} = __who"), "left").drop("__who")
+    fields = [(field.name, from_arrow_type(field.type).simpleString()) for field in table.schema]
+    of_writers = Frame.of(rows.sparkSession, table, fields)
+    return rows.joined(of_writers, f"{WRITER} = __who", "left").drop("__who")
 
 
 def by_writer(items: pa.Table) -> Iterator[tuple[str, pa.Table]]:

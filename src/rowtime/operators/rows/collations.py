@@ -6,20 +6,21 @@ Spark has such keys, but no SQL function that returns them, so its expression is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from rowtime.core.columns import COLLATED_KEY, COLLATED_VALUE
-from rowtime.expr.aggregates import PLACE, placed_merges, sketches
+from rowtime.expr.aggregates import PLACE, placed_merges
 from rowtime.frames.extremes import grouped_by_places, name_of
-from rowtime.frames.kinds import type_text
-from rowtime.frames.local import is_local
-from rowtime.operators.contract import functions as F
+from rowtime.frames.frame import Frame
+from rowtime.frames.keyed import key_of, with_keys
+from rowtime.frames.kinds import is_collated, struct_text, type_text, without_collation
 from rowtime.operators.contract import quoted
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
 _FLOATING = re.compile(r"\b(?:float|double)\b", re.IGNORECASE)
@@ -33,17 +34,22 @@ def has_collation(kind: DataType) -> bool:
     return " collate " in type_text(kind)
 
 
-def collated_of(rows: DataFrame, names: Iterable[str]) -> list[str]:
+def collated_of(rows: Frame, names: Iterable[str]) -> list[str]:
     """Return those of some columns whose values have a collation."""
-    return [name for name in names if has_collation(rows.schema[name].dataType)]
+    kinds = dict(rows.fields)
+    return [name for name in names if is_collated(kinds[name])]
 
 
-def in_bytes(rows: DataFrame, names: Iterable[str]) -> tuple[DataFrame, dict[str, Column]]:
-    """Return the rows with some columns as text without a collation, and the columns that restore the collation."""
-    kinds = {name: type_text(rows.schema[name].dataType) for name in collated_of(rows, names)}
-    plain = {name: F.expr(f"CAST({quoted(name)} AS {_COLLATION.sub('', kind)})") for name, kind in kinds.items()}
-    back = {name: F.expr(f"CAST({quoted(name)} AS {kind})") for name, kind in kinds.items()}
-    return (rows.withColumns(plain) if plain else rows), back
+def in_bytes(rows: Frame, names: Iterable[str]) -> tuple[Frame, Mapping[str, str]]:
+    """Return the rows with some columns as text without a collation, and what restores their collation."""
+    wanted = {*names}
+    back = {name: kind for name, kind in rows.fields if name in wanted and is_collated(kind)}
+    return rows.of_kinds({name: without_collation(kind) for name, kind in back.items()}), back
+
+
+def restored(rows: Frame, back: Mapping[str, str]) -> Frame:
+    """Return rows with the collations that `in_bytes` has taken away."""
+    return rows.of_kinds(back)
 
 
 def least(name: str) -> str:
@@ -55,7 +61,7 @@ def least(name: str) -> str:
     return f"min_by({quoted(name)}, CAST({quoted(name)} AS STRING))"
 
 
-def grouped(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
+def grouped(rows: Frame, keys: Sequence[str], aggregates: Sequence[str]) -> Frame:
     """Return the groups of the rows with their aggregates; a key with a collation is the least text of its group.
 
     Of zeros that are equally in the middle, or equally frequent, the positive one is shown.
@@ -63,7 +69,7 @@ def grouped(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> 
     return with_one_zero(_grouped(rows, keys, aggregates), aggregates)
 
 
-def with_one_zero(groups: DataFrame, aggregates: Sequence[str]) -> DataFrame:
+def with_one_zero(groups: Frame, aggregates: Sequence[str]) -> Frame:
     """Return groups that show the positive one of zeros that are equally in the middle, or equally frequent."""
     names = {name_of(text) for text in aggregates if _EITHER_ZERO.search(text)}
     if not names:
@@ -74,26 +80,9 @@ def with_one_zero(groups: DataFrame, aggregates: Sequence[str]) -> DataFrame:
     return groups if all(text == quoted(name) for name, text in values.items()) else groups.selectExpr(*chosen)
 
 
-def _grouped(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
-    if is_local(rows):
-        placed = placed_merges(aggregates)
-        local = grouped_by_places(rows, keys, aggregates, placed, PLACE.split(", "))
-        if local is None:
-            local = rows.grouped(keys, aggregates)
-        if local is not None:
-            return local
-    place = PLACE.split(", ")
-    if sketches(aggregates) and {*place} <= {*rows.columns}:
-        rows = rows.coalesce(1).sortWithinPartitions(*keys, *place)
-    collated = {name: f"__c_{name}" for name in collated_of(rows, keys)}
-    kinds = {name: rows.schema[name].dataType for name in collated}
-    rows = rows.withColumns({name: F.expr(_with_one_zero(quoted(name), kind)) for name, kind in kinds.items()})
-    shown = [f"{least(name)} AS {quoted(other)}" for name, other in collated.items()]
-    groups = rows.groupBy(*keys).agg(*map(F.expr, (*aggregates, *shown) or ["1 AS __one"])).drop("__one")
-    if not collated:
-        return groups
-    names = [name for name in groups.columns if name not in collated.values()]
-    return groups.select(*(F.col(collated.get(name, name)).alias(name) for name in names))
+def _grouped(rows: Frame, keys: Sequence[str], aggregates: Sequence[str]) -> Frame:
+    groups = grouped_by_places(rows, keys, aggregates, placed_merges(aggregates), PLACE.split(", "))
+    return rows.grouped(keys, aggregates) if groups is None else groups
 
 
 def _with_one_zero(value: str, kind: DataType, depth: int = 0) -> str:
@@ -113,28 +102,29 @@ def _with_one_zero(value: str, kind: DataType, depth: int = 0) -> str:
     return value
 
 
-def grouped_as_they_are(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
-    """Return the groups of the rows by ``keys`` (quoted names), as Spark compares them."""
-    groups: DataFrame | None = rows.grouped(keys, aggregates) if is_local(rows) else None
-    return rows.groupBy(*keys).agg(*map(F.expr, aggregates)) if groups is None else groups
-
-
-def keyed(rows: DataFrame, names: Iterable[str]) -> DataFrame:
+def keyed(rows: Frame, names: Iterable[str]) -> Frame:
     """Return the rows with keys in place of text in some columns."""
-    return rows.withColumns({name: _key(rows, name) for name in names})
+    for name, (kind, keys) in _keys(rows, names).items():
+        rows = rows.with_column(name, kind, keys.combine_chunks())
+    return rows
 
 
-def paired(rows: DataFrame, names: Iterable[str]) -> DataFrame:
+def paired(rows: Frame, names: Iterable[str]) -> Frame:
     """Return the rows with pairs of key and text (`kernels.collated`) in place of text in some columns."""
-    pairs = {name: F.struct(_key(rows, name).alias(COLLATED_KEY), F.col(name).alias(COLLATED_VALUE)) for name in names}
-    return rows.withColumns({name: F.when(F.col(name).isNotNull(), pair) for name, pair in pairs.items()})
+    for name, (kind, keys) in _keys(rows, names).items():
+        pairs = _pairs(keys.combine_chunks(), rows.column(name).combine_chunks())
+        text = struct_text({COLLATED_KEY: kind, COLLATED_VALUE: without_collation(dict(rows.fields)[name])})
+        rows = rows.with_column(name, text, pairs)
+    return rows
 
 
-def _key(rows: DataFrame, name: str) -> Column:
-    from pyspark.sql.classic.column import Column as Classic  # noqa: PLC0415 - as above
+def _keys(rows: Frame, names: Iterable[str]) -> dict[str, tuple[str, pa.ChunkedArray]]:
+    """Return the types and values of the keys of columns with a collation."""
+    names = [name for name in names if is_collated(dict(rows.fields)[name])]
+    keys = with_keys(rows, names)
+    return {name: (dict(keys.fields)[key_of(name)], keys.column(key_of(name))) for name in names}
 
-    java = rows.sparkSession._jvm  # noqa: SLF001 - the only way to the expression
-    assert java is not None
-    bridge = java.org.apache.spark.sql.classic.ExpressionUtils
-    text = bridge.expression(F.col(name)._jc)  # noqa: SLF001 - as above
-    return Classic(bridge.column(java.org.apache.spark.sql.catalyst.expressions.CollationKey(text)))
+
+def _pairs(keys: pa.Array, values: pa.Array) -> pa.StructArray:
+    """Return pairs of a key and a text; NULL for no text."""
+    return pa.StructArray.from_arrays([keys, values], [COLLATED_KEY, COLLATED_VALUE], mask=values.is_null())

@@ -8,7 +8,6 @@ split. NULL does not stop AND: what stands behind it may be false, and it may fa
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,17 +16,14 @@ from sqlglot import exp
 from rowtime.core.columns import PAIR_MATCH, PAIR_ROW, TRIED
 from rowtime.expr.conditions import columns_in, conjuncts, never_fails
 from rowtime.expr.facts import Kind
-from rowtime.frames.attempted import attempted
-from rowtime.frames.local import is_local, joined
+from rowtime.frames.called import calls_user
 from rowtime.operators.contract import Column as Named
-from rowtime.operators.contract import functions as F
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.attempt import NamedSql, with_attempts
-from rowtime.operators.rows.calls_apart import calls_python
 from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from rowtime.frames.frame import Frame
 
 
 def whole(text: str) -> str:
@@ -40,21 +36,22 @@ def kinds_of(columns: Iterable[Named]) -> dict[str, Kind]:
     return {column.name: column.known.kind for column in columns}
 
 
-def passing(
-    rows: DataFrame, condition: exp.Expr | None, kinds: Mapping[str, Kind], *, later: bool = False
-) -> DataFrame:
+def passing(rows: Frame, condition: exp.Expr | None, kinds: Mapping[str, Kind], *, later: bool = False) -> Frame:
     """Return the rows that satisfy a condition; ``later``: Spark may compute it before values below that may fail."""
     if condition is None:
         return rows
     text = to_spark(condition)
     if not later and never_fails(condition, kinds):
         return rows.where(text)
-    if is_local(rows) and rows.can(whole(text)):
+    if rows.translates(whole(text)):
         return rows.where(whole(text))
-    parts = conjuncts(condition)
-    calls = [n for n, part in enumerate(parts) if calls_python(rows.sparkSession, part)]
-    for some in (parts[: calls[0]], parts[calls[0] :]) if calls else (parts,):  # it is not called for other rows
-        rows = rows.where(whole(" AND ".join(f"({to_spark(part)})" for part in some))) if some else rows
+    stages: list[list[str]] = [[]]
+    for part in conjuncts(condition):
+        if stages[-1] and calls_user(rows.sparkSession, part):  # it is called for no other rows
+            stages.append([])
+        stages[-1].append(f"({to_spark(part)})")
+    for stage in stages:
+        rows = rows.where(whole(text if len(stages) == 1 else " AND ".join(stage)))
     return rows
 
 
@@ -105,16 +102,12 @@ def _compares(part: exp.Expr, types: Mapping[str, str]) -> bool:
     return bool(kinds[0]) and kinds[0] == kinds[1]
 
 
-def joined_if(rows: DataFrame, others: DataFrame, met: str, parts: Sequence[NamedSql], how: str) -> DataFrame:
+def joined_if(rows: Frame, others: Frame, met: str, parts: Sequence[NamedSql], how: str) -> Frame:
     """Join rows with others by the condition ``met`` and by ``parts``: a pair for which one of these fails is none."""
-    if not is_local(rows) or not is_local(others):
-        spark = rows.sparkSession
-        tried = (F.coalesce(attempted(spark, [text])["c0"], F.lit(False)) for text, _ in parts)  # noqa: FBT003
-        return rows.join(others, reduce(lambda one, other: one & other, tried, F.expr(met)), how)
     numbered = rows.with_column(PAIR_ROW, "bigint", pa.array(range(rows.count()), pa.int64()))
     names = {f"{TRIED}{n}": text for n, (text, _) in enumerate(parts)}
-    attempts = with_attempts(joined(numbered, others, met, "inner"), names)
+    attempts = with_attempts(numbered.joined(others, met, "inner"), names)
     tests = " AND ".join(f"coalesce({name}.c0, false)" for name in names) or "true"
     matches = attempts.where(tests).selectExpr(f"{PAIR_ROW} AS {PAIR_MATCH}", *map(quoted, others.columns))
     shown = [*rows.columns, *([] if how in ("left_semi", "left_anti") else others.columns)]
-    return joined(numbered, matches, f"{PAIR_ROW} = {PAIR_MATCH}", how).selectExpr(*map(quoted, shown))
+    return numbered.joined(matches, f"{PAIR_ROW} = {PAIR_MATCH}", how).selectExpr(*map(quoted, shown))

@@ -7,39 +7,31 @@ the other aggregates are tried: if they fail, for half of the groups, and so on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from rowtime.core.columns import FAILING_GROUP, GROUP_NUMBER
-from rowtime.core.errors import causes
 from rowtime.expr.aggregates import ORDERED, ordered_text, split
 from rowtime.frames.attempted import TRIED_VALUE
-from rowtime.frames.failures import of_a_value
-from rowtime.frames.local import is_local
 from rowtime.frames.spark_groups import tried_groups
 from rowtime.operators.rows.collations import grouped, with_one_zero
 from rowtime.sql.generate import quoted, to_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from rowtime.frames.frame import Frame
 
 _NEVER_FAIL = (exp.Count, exp.Min, exp.Max, *ORDERED)
 
 
-def computed_groups(
-    rows: DataFrame, by: Sequence[str], calls: Mapping[str, exp.Expr], more: Sequence[str]
-) -> DataFrame:
+def computed_groups(rows: Frame, by: Sequence[str], calls: Mapping[str, exp.Expr], more: Sequence[str]) -> Frame:
     """Return the groups ``by`` of rows, with ``calls`` by name, and ``more`` aggregates, which cannot fail.
 
     A call that fails for a group is NULL. If it can fail, a column with ``x`` behind the name says whether it does.
     """
     texts = {name: ordered_text(call) for name, call in calls.items()}
     tried = [name for name, call in calls.items() if not isinstance(split(call)[1], _NEVER_FAIL)]
-    if not is_local(rows):
-        return _by_spark(rows, by, calls, texts, tried, more)
     listed = [*(f"{text} AS {name}" for name, text in texts.items()), *more]
     if not tried:
         return grouped(rows, by, listed)
@@ -53,59 +45,6 @@ def computed_groups(
 def is_failing(name: str) -> str:
     """Return Spark SQL for whether an aggregate that is tried, in a column of this name, fails."""
     return f"{name} IS NULL"
-
-
-def _by_spark(  # noqa: PLR0913 - the groups and what is computed for them
-    rows: DataFrame,
-    by: Sequence[str],
-    calls: Mapping[str, exp.Expr],
-    texts: dict[str, str],
-    tried: Sequence[str],
-    more: Sequence[str],
-) -> DataFrame:
-    fails = dict.fromkeys(tried, "false")
-    if tried and not _computes(rows, by, [texts[name] for name in tried]):
-        number = f"dense_rank() OVER (ORDER BY {', '.join(by)})" if by else "1"
-        rows = rows.selectExpr("*", f"{number} AS {GROUP_NUMBER}")
-        last = grouped(rows, [], [f"max({GROUP_NUMBER}) AS {GROUP_NUMBER}"]).collect()[0][0]
-        for name in tried:
-            failing = [*_failing(rows, by, texts[name], 1, last + 1)]
-            if failing:
-                bad = f"{FAILING_GROUP}{name}"
-                rows = rows.selectExpr("*", f"{GROUP_NUMBER} IN ({', '.join(map(str, failing))}) AS {bad}")
-                texts[name], fails[name] = ordered_text(_filtered(calls[name], bad)), f"max({bad})"
-    flags = (f"{text} AS {name}x" for name, text in fails.items())
-    return grouped(rows, by, [*(f"{text} AS {name}" for name, text in texts.items()), *flags, *more])
-
-
-def _failing(rows: DataFrame, by: Sequence[str], text: str, first: int, end: int) -> Iterator[int]:
-    """Yield the numbers in [first, end) of the groups for which an aggregate fails."""
-    some = rows.where(f"{GROUP_NUMBER} >= {first} AND {GROUP_NUMBER} < {end}")
-    if _computes(some, by, [text]):
-        return
-    if end - first == 1:
-        yield first
-        return
-    middle = (first + end) // 2
-    yield from _failing(rows, by, text, first, middle)
-    yield from _failing(rows, by, text, middle, end)
-
-
-def _computes(rows: DataFrame, by: Sequence[str], texts: Sequence[str]) -> bool:
-    groups = grouped(rows, by, [f"{text} AS __t{n}" for n, text in enumerate(texts)])
-    try:
-        groups._jdf.queryExecution().toRdd().count()  # noqa: SLF001 - a writer would report the failure in Spark's log
-    except Exception as error:
-        if not any(map(of_a_value, causes(error))):
-            raise
-        return False
-    return True
-
-
-def _filtered(call: exp.Expr, bad: str) -> exp.Expr:
-    condition, inner = split(call)
-    keeps = f"NOT {bad}" + (f" AND ({condition})" if condition else "")
-    return exp.Filter(this=inner.copy(), expression=exp.Where(this=exp.maybe_parse(keeps, dialect="spark")))
 
 
 @dataclass(frozen=True)

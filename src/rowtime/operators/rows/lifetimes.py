@@ -30,11 +30,11 @@ from rowtime.core.columns import (
 )
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
-from rowtime.frames.local import is_local
+from rowtime.frames.frame import Frame
 from rowtime.kernels.identity import summed
-from rowtime.operators.contract import DataFrame, Delta, Operator, Shape, Tick, UpTo, passed, quoted
+from rowtime.operators.contract import Delta, Operator, Shape, Tick, UpTo, passed, quoted
 from rowtime.operators.contract.state import Kept, Route, Segment, rows_in
-from rowtime.operators.rows.collations import grouped_as_they_are, in_bytes
+from rowtime.operators.rows.collations import in_bytes, restored
 
 EVENT = (STOP, WEIGHT, CHANGED_BY, MET)
 BEGINS = f"unix_micros({ROWTIME})"  # the start, µs
@@ -68,20 +68,18 @@ def instant(micros: str) -> str:
     return f"timestamp_micros(least({micros}, {MAX_MICROS}L))"
 
 
-def netted(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+def netted(rows: Frame, columns: Sequence[str]) -> Frame:
     """Return rows combined by all ``columns``, without those that cancel out; texts are compared by their bytes."""
     # The first row that gave an event its present lifetime gives its place; later ones may cancel out.
     others = [f"min({name}) AS {name}" for name in (CHANGED_BY, MET) if name in rows.columns and name not in columns]
     rows, back = in_bytes(rows, columns)
     sums = [f"sum({WEIGHT}) AS {WEIGHT}", *others]
-    sums_of_rows = grouped_as_they_are(rows, [*map(quoted, columns)], sums).where(f"{WEIGHT} <> 0")
-    return sums_of_rows.withColumns(back) if back else sums_of_rows
+    sums_of_rows = rows.grouped([*map(quoted, columns)], sums).where(f"{WEIGHT} <> 0")
+    return restored(sums_of_rows, back)
 
 
-def netted_by(rows: DataFrame, key: Sequence[str], columns: Sequence[str]) -> DataFrame:
+def netted_by(rows: Frame, key: Sequence[str], columns: Sequence[str]) -> Frame:
     """Do the same for rows that are equal in all ``columns`` if they are in ``key``: whole numbers, or texts."""
-    if not is_local(rows):
-        return netted(rows, columns)
     places, sums = summed([rows.column(name) for name in key], rows.column(WEIGHT).to_numpy())
     rest = rows.taken(places).with_column(WEIGHT, "bigint", pa.array(sums))
     return rest.select(*map(quoted, columns), WEIGHT)
@@ -92,27 +90,27 @@ def due(end: str) -> str:
     return f"IF({end} < {END}L, {end} + 1, {end}) AS {DUE}"
 
 
-def revised(tick: Tick, node: Operator, names: Sequence[str], now: DataFrame, gone: DataFrame | None) -> DataFrame:
+def revised(tick: Tick, node: Operator, names: Sequence[str], now: Frame, gone: Frame | None) -> Frame:
     """Return the present events (columns ``names``, __x, the end, the weight), minus those emitted before as open.
 
-    Written in one job, because it is read more than once.
+    Written, because it is read more than once.
     """
     wanted = [*names, "__x", STOP]
     if gone is not None:
         now = now.unionByName(gone.selectExpr(*map(quoted, wanted), f"-{WEIGHT} AS {WEIGHT}"))
     changes = netted(now, wanted).selectExpr("*", f"{ALWAYS}L AS {DUE}", f"0 AS {ROUTE}")
     route = {"merged": Route(0, {c: c for c in [*wanted, WEIGHT, DUE]}, DUE)}
-    segments = tick.write(node, changes, route, None)["merged"]
+    segments = tick.write(node, changes, route)["merged"]
     return tick.segments(node, "merged").read(segments) if segments else changes.where("false")
 
 
-def least_of(rows: DataFrame, name: str) -> int | None:
+def least_of(rows: Frame, name: str) -> int | None:
     """Return the least number in a column; ``None`` if there is none."""
     number: int | None = rows.selectExpr(f"min({name}) AS {name}").collect()[0][0]
     return number
 
 
-def both(one: DataFrame | None, other: DataFrame | None) -> DataFrame | None:
+def both(one: Frame | None, other: Frame | None) -> Frame | None:
     """Return the rows of both, if there are any."""
     if one is None or other is None:
         return other if one is None else one
@@ -127,7 +125,7 @@ def advanced(tick: Tick, node: Operator, deltas: Sequence[Delta]) -> tuple[Clock
     return clocks, control.bound, max(control.bound, clocks[""])
 
 
-def refuse_endless(node: Operator, events: DataFrame, end: str, what: str, *, at_once: bool = False) -> None:
+def refuse_endless(node: Operator, events: Frame, end: str, what: str, *, at_once: bool = False) -> None:
     """Fail (R195) if an event without an end would have endless results; ``at_once``: with EMIT CHANGES."""
     if events.where(f"{end} >= {END}L").limit(1).count():
         why = "EMIT CHANGES would emit all of them at once" if at_once else "its stream has ended"
@@ -148,7 +146,7 @@ class WeightedLog:
         """Return the state of that name: rows of these columns, each with its weight and the time when it is due."""
         return Kept(DUE, (*columns, WEIGHT, DUE), name, counts=(WEIGHT,))
 
-    def between(self, low: int, high: int) -> DataFrame | None:
+    def between(self, low: int, high: int) -> Frame | None:
         """Return kept rows that are due in (low, high]."""
         segments = self.segments.overlapping(low, high)
         if not segments:
@@ -156,20 +154,20 @@ class WeightedLog:
         lower = f"{DUE} > {passed(low, DUE)}"
         return self.segments.read(segments).where(lower if high >= END else f"{lower} AND {DUE} <= {passed(high, DUE)}")
 
-    def all_rows(self) -> DataFrame | None:
+    def all_rows(self) -> Frame | None:
         """Return all kept rows."""
         segments = self.segments.overlapping(BEGINNING, END)
         return self.segments.read(segments) if segments else None
 
     def tables(self, low: int, high: int) -> Sequence[pa.Table]:
-        """Return the same on the driver, with rows of the same files that are due at other times."""
+        """Return the same in tables, with rows of the same files that are due at other times."""
         return self.segments.tables(self.segments.overlapping(low, high)) if high > low else ()
 
     def put(self, table: pa.Table) -> None:
-        """Keep rows from the driver."""
+        """Keep the rows of a table."""
         if table.num_rows:
             routes = {self.what: Route(0, {name: name for name in table.column_names}, DUE)}
-            self.segments.add(self.tick.write(self.node, table, routes, table.num_rows)[self.what])
+            self.segments.add(self.tick.write(self.node, table, routes)[self.what])
 
     def count(self, low: int, high: int) -> int:
         """Return an upper limit on the number of these rows."""
@@ -181,12 +179,12 @@ class WeightedLog:
         if crowded := self.segments.crowded():
             rows = netted(self.segments.read(crowded).where(f"{DUE} > {passed(bound, DUE)}"), [*columns, DUE])
             self.tick.describe(self.node, "compact kept events")
-            self.segments.replace(crowded, self._write(rows, rows_in(crowded)))
+            self.segments.replace(crowded, self._write(rows))
 
-    def add(self, rows: DataFrame, count: int | None) -> Sequence[Segment]:
+    def add(self, rows: Frame) -> Sequence[Segment]:
         """Keep more rows."""
         self.tick.describe(self.node, "keep events")
-        written = self._write(rows, count)
+        written = self._write(rows)
         self.segments.add(written)
         return written
 
@@ -196,19 +194,19 @@ class WeightedLog:
         least = None if rows is None else least_of(netted(rows.drop(DUE), identity), start)
         return bound if least is None else min(bound, least)
 
-    def _write(self, rows: DataFrame, count: int | None) -> Sequence[Segment]:
-        return Kept(DUE, tuple(rows.columns), self.what).write(self.tick, self.node, rows, count)
+    def _write(self, rows: Frame) -> Sequence[Segment]:
+        return Kept(DUE, tuple(rows.columns), self.what).write(self.tick, self.node, rows)
 
 
 def routed(
-    tick: Tick, node: Operator, rows: DataFrame, routes: Mapping[str, tuple[int, Sequence[str]]], count: int | None
-) -> dict[str, DataFrame | None]:
-    """Write rows (with ``__route`` and ``__n``) to several places in one job: name -> key, columns.
+    tick: Tick, node: Operator, rows: Frame, routes: Mapping[str, tuple[int, Sequence[str]]]
+) -> dict[str, Frame | None]:
+    """Write rows (with ``__route``) to several places: name -> key, columns.
 
     Those of `RESULTS` are returned, others are kept.
     """
-    written = tick.write(node, rows, {n: Route(key, {c: c for c in cs}, DUE) for n, (key, cs) in routes.items()}, count)
-    logs_read: dict[str, DataFrame | None] = {}
+    written = tick.write(node, rows, {n: Route(key, {c: c for c in cs}, DUE) for n, (key, cs) in routes.items()})
+    logs_read: dict[str, Frame | None] = {}
     for name, segments in written.items():
         log = tick.segments(node, name)
         if name in RESULTS:

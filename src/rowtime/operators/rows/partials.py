@@ -25,7 +25,7 @@ from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from rowtime.frames.frame import Frame
 
 _ALIKE = re.compile(r" collate |\b(?:float|double)\b", re.IGNORECASE)
 """In the text of a type that is, or contains, one of which equal values may differ: in their bytes, or by a sign."""
@@ -96,13 +96,13 @@ class Accumulators:
 
     def exact(
         self,
-        rows: DataFrame,
+        rows: Frame,
         by: Sequence[str],
         more: Sequence[str],
         types: Mapping[str, str],
         *,
         of_rows: bool = False,
-    ) -> DataFrame:
+    ) -> Frame:
         """Return the result of `merges` or `finals` for the groups ``by``; an aggregate that fails is NULL.
 
         ``more``: further aggregates; ``of_rows``: from rows in any case, else from rows or seeds. `beyond` says which
@@ -123,18 +123,18 @@ class Accumulators:
         groups = _with_sums(groups, sums)
         return groups.selectExpr("*", *flags, *finals) if flags or finals else groups
 
-    def of_rows(self, rows: DataFrame, by: Sequence[str], more: Sequence[str] = ()) -> DataFrame:
+    def of_rows(self, rows: Frame, by: Sequence[str], more: Sequence[str] = ()) -> Frame:
         """Return the groups ``by`` of rows, with the aggregates and ``more`` aggregates."""
         return groups_of(rows, by, dict(self.aggregates), more)
 
-    def beyond(self, groups: DataFrame) -> list[tuple[str, exp.Expr]]:
+    def beyond(self, groups: Frame) -> list[tuple[str, exp.Expr]]:
         """Return for each aggregate of `exact` that may fail the condition that it does, and the aggregate."""
         parts = [name for name, part in self._parts() if part.typed]
         calls = {name: self.aggregates[int(name.removeprefix("__s").split("_")[0])][1] for name in parts}
         calls |= dict(self.aggregates)
         return [(f"{name}x", call) for name, call in calls.items() if f"{name}x" in groups.columns]
 
-    def _sums(self, rows: DataFrame, types: Mapping[str, str], *, splits: bool) -> Mapping[str, ExactSum | Correlation]:
+    def _sums(self, rows: Frame, types: Mapping[str, str], *, splits: bool) -> Mapping[str, ExactSum | Correlation]:
         """Return the sums that may overflow their types, of partial results or of rows; and correlations."""
         if splits:
             parts = (name for name, part in self._parts() if part.typed)
@@ -142,8 +142,8 @@ class Accumulators:
         computed = {name: Correlation.of(name, call) or _exact(rows, name, call) for name, call in self.aggregates}
         return {name: exact_sum for name, exact_sum in computed.items() if exact_sum is not None}
 
-    def types(self, rows: DataFrame) -> dict[str, str]:
-        """Return the Spark types of partial and final columns, by analysis without a job."""
+    def types(self, rows: Frame) -> dict[str, str]:
+        """Return the Spark types of partial and final columns."""
         if not self.splits:
             return {}
         wanted = {name: part.typed for name, part in self._parts() if part.typed}
@@ -162,12 +162,12 @@ class Accumulators:
 
 
 def groups_of(
-    rows: DataFrame,
+    rows: Frame,
     by: Sequence[str],
     calls: Mapping[str, exp.Expr],
     more: Sequence[str] = (),
     text: Callable[[exp.Expr], str] = ordered_text,
-) -> DataFrame:
+) -> Frame:
     """Return the groups ``by`` of rows, with the aggregates ``calls`` by name, as ``text`` of them, and ``more``.
 
     TRY_SUM and TRY_AVG are exact: Spark gives NULL if an intermediate sum overflows its type, which depends on the cut.
@@ -180,7 +180,7 @@ def groups_of(
     return _with_sums(grouped(rows, by, [*texts, *parts, *more]), exact)
 
 
-def _with_sums(groups: DataFrame, sums: Mapping[str, ExactSum | Correlation]) -> DataFrame:
+def _with_sums(groups: Frame, sums: Mapping[str, ExactSum | Correlation]) -> Frame:
     """Return groups with the values of ``sums``, whose aggregates they have."""
     if not sums:
         return groups
@@ -207,7 +207,7 @@ def _summed(call: exp.Expr) -> tuple[exp.Sum | exp.Avg | None, bool]:
     return (inner if isinstance(inner, exp.Sum | exp.Avg) else None), False
 
 
-def _exact(rows: DataFrame, name: str, call: exp.Expr) -> ExactSum | None:
+def _exact(rows: Frame, name: str, call: exp.Expr) -> ExactSum | None:
     """Return the exact sum of a call over rows; ``None`` for another aggregate, and for a sum of floating point."""
     condition, _ = split(call)
     summed, tries = _summed(call)
@@ -236,7 +236,7 @@ def _merge(part: Part, kind: str | None) -> str:
     return part.by_bytes if part.by_bytes and kind and _ALIKE.search(kind) else part.merge
 
 
-def _type_of(rows: DataFrame, text: str) -> str:
+def _type_of(rows: Frame, text: str) -> str:
     if text.startswith("avg+"):
         total = text.removeprefix("avg+")
         kind = _type_of(rows, total)

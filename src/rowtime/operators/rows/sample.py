@@ -31,7 +31,7 @@ class Sample(Unary):
     def _sampled(self) -> str:
         return f"pmod(xxhash64({', '.join(map(quoted, self.keys))}), {WHOLE}L) < {self.share}L"
 
-    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002 - lazily, without a job
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002 - lazily
         """Return the new rows whose keys are in the sample."""
         delta = deltas[0]
         if delta.rows is None:

@@ -18,9 +18,9 @@ from rowtime.expr.facts import Kind
 from rowtime.expr.many_rows import GENERATORS, generator
 from rowtime.expr.monotonicity import is_constant
 from rowtime.expr.store_assignment import same_type
+from rowtime.frames.frame import Frame
 from rowtime.operators.contract import (
     Column,
-    DataFrame,
     Delta,
     Derivation,
     Distribution,
@@ -193,7 +193,7 @@ class Select(Unary):
         """Return its items."""
         return self.items
 
-    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+    def typed(self, rows: Callable[[Operator], Frame]) -> Frame:
         """Return the select list over an empty input."""
         return rows(self.input).selectExpr(*(item.sql for item in self.items))
 
@@ -210,7 +210,7 @@ class Select(Unary):
         return Distribution.ANY
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Return the new rows, filtered and projected; lazily, without a job."""
+        """Return the new rows, filtered and projected; lazily."""
         delta = deltas[0]
         rows = delta.rows
         if rows is None:
@@ -221,11 +221,11 @@ class Select(Unary):
             rows = passing(rows, self.where, self._kinds, later=self._is_over_failing)
             rows = rows.selectExpr(*(item.sql for item in (*self.items, *self.hidden)), *self.emits().internals)
         if self._makes_rows:
-            return replace(delta, rows=rows, count=None, peek=None, files=None, timeline=None)  # more rows than came in
+            return replace(delta, rows=rows, peek=None, files=None, timeline=None)
         peek = delta.peek.renamed(self._passed) if delta.peek is not None and self.where is None else None
         return replace(delta, rows=rows, peek=peek, files=None, timeline=None)
 
-    def _of_values(self, rows: DataFrame) -> DataFrame:
+    def _of_values(self, rows: Frame) -> Frame:
         """Return the new rows of rows that have `row_values` as columns, and satisfy a WHERE that may fail."""
         names = {to_spark(value): name for name, value in self.row_values().items()}
 

@@ -24,7 +24,6 @@ from rowtime.core.imported import described_error, staying
 from rowtime.operators.contract import Column, Control, Delta, Derivation, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import WRITERS
 from rowtime.operators.contract.state import StateNote
-from rowtime.operators.rows.collected import collected
 
 MICROS = pa.timestamp("us", "UTC")
 
@@ -96,7 +95,7 @@ class TableFunctionCall(Unary):
         if delta.rows is None:
             return delta
         names = self.input.emits().names
-        rows = collected(delta.rows.selectExpr(*map(quoted, names), f"{ROWTIME} AS {ROWTIME_NAME}", WRITER, POSITION))
+        rows = delta.rows.selectExpr(*map(quoted, names), f"{ROWTIME} AS {ROWTIME_NAME}", WRITER, POSITION).toArrow()
         rows = rows.sort_by([(WRITER, "ascending"), (POSITION, "ascending")])
         control = tick.control(self)
         states, places = {**control.states}, {**control.places}
@@ -107,10 +106,8 @@ class TableFunctionCall(Unary):
             return Delta(None, delta.clocks)
         output = tick.frame(self, pa.concat_tables(parts, promote_options="permissive"))
         typed = [f"CAST({quoted(c.name)} AS {c.type}) AS {quoted(c.name)}" for c in self.columns]
-        count = sum(part.num_rows for part in parts)
-        return Delta(
-            output.selectExpr(*typed, ROWTIME, WRITER, POSITION), delta.clocks, count, delta.lowest, delta.highest
-        )
+        rows = output.selectExpr(*typed, ROWTIME, WRITER, POSITION)
+        return Delta(rows, delta.clocks, delta.lowest, delta.highest)
 
     def _writer(self, states: dict[str, Any], places: dict[str, int], writer: str, rows: pa.Table) -> pa.Table:
         """Return the function's output for one writer's rows, with places."""

@@ -22,7 +22,7 @@ from rowtime.core.time import BEGINNING
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from rowtime.frames.frame import Frame
 
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 TIMES = ("timestamp", "timestamp_ntz", "date")
@@ -118,7 +118,7 @@ class Ranks:
     @classmethod
     def of(
         cls,
-        rows: DataFrame,
+        rows: Frame,
         marks: Mapping[str, Any],
         recent: Mapping[str, Sequence[Any]],
         descending: bool,  # noqa: FBT001 - the direction

@@ -107,4 +107,4 @@ class SortBy(Unary):
         texts = {ROWTIME: f"{ends.stamp_text} AS {ROWTIME}", BEFORE: f"{ROWTIME} AS {BEFORE}"}
         names = [texts.get(name, name) for name in shape.internals]
         rows = delta.rows.selectExpr("*", self.key.sql, f"{ROWTIME} AS {SEEN}")
-        return Delta(rows.selectExpr(*map(quoted, shape.names), *names), clocks, delta.count)
+        return Delta(rows.selectExpr(*map(quoted, shape.names), *names), clocks)

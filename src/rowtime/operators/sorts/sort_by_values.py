@@ -15,9 +15,10 @@ from sqlglot import exp
 from rowtime.core.columns import BEFORE, FIRST, ROUTE, ROWTIME, SORT_VALUE, STAMP
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import DataFrame, Delta, Shape, Tick, quoted
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Delta, Shape, Tick, quoted
 from rowtime.operators.contract.requirement import Requirement
-from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
+from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
 from rowtime.operators.groups.finished import COMPLETE, KEPT
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.over.over_calls import RunningMark
@@ -72,8 +73,6 @@ class SortByValues(ByValues):
         if kept:
             parts.append(segments.read(kept))
         rows = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
-        counted = delta.rows is None or delta.count is not None
-        count = (delta.count or 0) + rows_in(kept) if counted else None
         last = f"max({ROWTIME}) OVER (PARTITION BY {SORT_VALUE})"
         if self.stamp is not None:
             last = f"CASE WHEN {closed} THEN CAST({to_spark(self.stamp)} AS TIMESTAMP) END"
@@ -87,7 +86,6 @@ class SortByValues(ByValues):
                 "*", f"{last} AS {STAMP}", f"CASE WHEN {closed} THEN {COMPLETE} ELSE {KEPT} END AS {ROUTE}"
             ),
             routes,
-            count,
         )
         segments.forget(END)
         segments.add(written["state"])
@@ -96,11 +94,11 @@ class SortByValues(ByValues):
 
     def _keep(self, tick: Tick, delta: Delta) -> None:
         tick.describe(self, "keep rows of the last value")
-        written = self._state.keep(tick, self, self._new(delta), delta.count)
+        written = self._state.keep(tick, self, self._new(delta))
         tick.remember(self, since=min([tick.control(self).since, *(segment.lowest for segment in written)]))
         self._state.compact(tick, self, "rows of the last value", lambda rows: rows)
 
-    def _new(self, delta: Delta) -> DataFrame:
+    def _new(self, delta: Delta) -> Frame:
         assert delta.rows is not None
         columns = [quoted(name) for name in self._state.columns or () if name != FIRST]
         return delta.rows.selectExpr(*columns, f"unix_micros({ROWTIME}) AS {FIRST}")

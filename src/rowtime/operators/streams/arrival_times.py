@@ -7,7 +7,7 @@ from typing import Final
 RECORDED: Final = frozenset({"csv", "json", "parquet", "kafka", "rate", "delta", "iceberg", "ledger", "dataframe"})
 """Formats whose rows have no rowtime of their own, unless the stream declares a column for it. A log is not one."""
 FILES: Final = frozenset({"csv", "json", "parquet"})
-_NAMED_BY: Final = ("rowtime.column", "rowtime")  # the latter is that of a DataFrame
+_NAMED_BY: Final = ("rowtime.column", "rowtime")  # the latter is that of a Frame
 
 
 def is_timed_by_arrival(source: tuple[str, tuple[tuple[str, str], ...]]) -> bool:

@@ -22,8 +22,7 @@ from rowtime.operators.streams.event_bounds import behind, item_rows, with_clock
 from rowtime.operators.streams.stream_clocks import StreamClocks
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from rowtime.frames.frame import Frame
     from rowtime.operators.order.ordered import Ordered
     from rowtime.operators.streams.stream import Stream
 
@@ -48,8 +47,7 @@ def with_column_bounds(  # noqa: PLR0913 - a stream's tick
     since = [_since(intake, before, control.floors, writer, place) for writer, place, _ in intake.columns]
     arrivals = {SINCE: pa.array(since, pa.timestamp("us", "UTC"))}
     rows = _among(item_rows(tick, stream, columns, intake.columns, {COLUMN_BOUND: pa.string()}, arrivals), delta.rows)
-    count = None if delta.rows is not None and delta.count is None else (delta.count or 0) + len(intake.columns)
-    return replace(delta, rows=rows, clocks=clocks, count=count, lowest=BEGINNING, highest=END, peek=None)
+    return replace(delta, rows=rows, clocks=clocks, lowest=BEGINNING, highest=END, peek=None)
 
 
 def _since(intake: Intake, before: Mapping[str, int], floors: Mapping[str, int], writer: str, place: int) -> int:
@@ -59,13 +57,13 @@ def _since(intake: Intake, before: Mapping[str, int], floors: Mapping[str, int],
     return min(max(at, MIN_MICROS), MAX_MICROS)
 
 
-def _among(items: DataFrame, rows: DataFrame | None) -> DataFrame:
+def _among(items: Frame, rows: Frame | None) -> Frame:
     nulls = [f"CAST(NULL AS STRING) AS {COLUMN_BOUND}", f"CAST(NULL AS TIMESTAMP) AS {SINCE}"]
     both = items if rows is None else rows.selectExpr("*", *nulls).unionByName(items)
     return behind(both, COLUMN_BOUND, SINCE).drop(SINCE)
 
 
-def heard(tick: Tick, gate: Stream, rows: DataFrame, order: Ordered) -> pa.Table | None:
+def heard(tick: Tick, gate: Stream, rows: Frame, order: Ordered) -> pa.Table | None:
     """Return writer, position and text of the bounds that the merge releases, in order; ``None``: there can be none.
 
     It takes a job of its own, only while bounds from the stream ``gate`` are on their way.

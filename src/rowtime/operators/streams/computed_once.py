@@ -5,11 +5,17 @@ The rows are kept like those of a table, so every later tick and start reads the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
+
+import pyarrow as pa
 
 from rowtime.core.columns import ROW_NUMBER
 from rowtime.core.errors import refuse
+from rowtime.core.time import BEGINNING, END
+from rowtime.frames.frame import Frame
+from rowtime.frames.kinds import type_text
 from rowtime.operators.contract import DataFrame, Delta, Link, Operator, Tick, quoted
 from rowtime.operators.contract.state import Kept, Segment, StateNote
 from rowtime.operators.streams.table import PINNED, Pinned, Table
@@ -28,6 +34,17 @@ class ComputedOnce(Operator):
     def keeps(self) -> tuple[StateNote, ...]:
         """Return the rows, once."""
         return (self._state.noted("its rows, computed at the first start", "the checkpoint is given up", "one"),)
+
+    @abstractmethod
+    def computed(self, tables: Sequence[DataFrame]) -> DataFrame:
+        """Return the query over the rows of the inputs."""
+
+    def typed(self, rows: Callable[[Operator], Frame]) -> Frame:
+        """Return the columns over tables without rows, by Spark, whose query it is."""
+        tables = [rows(table) for table in self.inputs]
+        schema = self.computed([table.nothing for table in tables]).schema
+        fields = [(field.name, type_text(field.dataType)) for field in schema.fields]
+        return Frame(tables[0].sparkSession, fields, pa.table({}))
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - any
         """Return all rows of the tables: no trace lists them."""
@@ -65,10 +82,12 @@ def loaded(tick: Tick, operators: Iterable[Operator]) -> bool:
     return True
 
 
-def rows_given(tick: Tick, node: Operator, table: Delta) -> DataFrame:
+def rows_given(tick: Tick, node: Operator) -> DataFrame:
     """Return the rows of a table in their order, in one partition, so that results that depend on an order repeat."""
-    if table.rows is not None:
-        return table.rows.coalesce(1).sortWithinPartitions(ROW_NUMBER)
+    segments = tick.segments(node, PINNED)
+    if segments.rows:
+        rows = tick.in_spark(node, PINNED, segments.overlapping(BEGINNING, END))
+        return rows.coalesce(1).sortWithinPartitions(ROW_NUMBER)
     kinds = zip(node.emits().names, tick.types(node), strict=True)
     nothing = [f"CAST(NULL AS {kind or 'STRING'}) AS {quoted(name)}" for name, kind in kinds]
     return tick.spark.range(0).selectExpr(*nothing)
@@ -79,7 +98,7 @@ def written(tick: Tick, node: Operator, state: Kept, rows: DataFrame) -> Sequenc
     from pyspark.errors import PySparkException  # noqa: PLC0415 - `check` works without Spark
 
     try:
-        return state.write(tick, node, rows, None)
+        return state.write(tick, node, rows)
     except PySparkException as wrong:
         if _OF_A_VALUE not in str(wrong):
             raise

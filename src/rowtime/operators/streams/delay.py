@@ -41,7 +41,7 @@ class Delay(Unary):
         return Link((*self.passed_on(n), (BEGINS, f"{BEGINS} + {self.by}L")))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Return the new rows under their new rowtimes; lazily, without a job."""
+        """Return the new rows under their new rowtimes; lazily."""
         delta = deltas[0]
         clocks = self.promises([delta.clocks], tick.control(self))
         if delta.rows is None:
@@ -50,4 +50,4 @@ class Delay(Unary):
         others = [*map(quoted, shape.names), *(name for name in shape.internals if name != ROWTIME)]
         time = f"timestamp_micros(least(unix_micros({ROWTIME}) + {self.by}L, {MAX_MICROS}L)) AS {ROWTIME}"
         lowest, highest = shift(delta.lowest, self.by), shift(delta.highest, self.by)
-        return Delta(delta.rows.selectExpr(*others, time), clocks, delta.count, min(lowest, MAX_MICROS), highest)
+        return Delta(delta.rows.selectExpr(*others, time), clocks, min(lowest, MAX_MICROS), highest)

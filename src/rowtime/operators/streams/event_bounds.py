@@ -15,7 +15,8 @@ import pyarrow as pa
 from rowtime.core.clock import NOBODY, Clocks
 from rowtime.core.columns import ARRIVAL, BOUND, GIVEN, POSITION, ROWTIME, SHOWN, WRITER
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
-from rowtime.operators.contract import Column, DataFrame, Delta, Tick, micros, quoted
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Column, Delta, Tick, micros, quoted
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.state import Keeper
 from rowtime.operators.rows.by_writer import beside
@@ -59,8 +60,7 @@ def with_bounds(
         rows = None if delta.rows is None else delta.rows.selectExpr("*", f"CAST(NULL AS BIGINT) AS {GIVEN}")
         return replace(delta, rows=rows, clocks=clocks, peek=None)
     rows = _among(bound_rows(tick, stream, columns, given.items), delta.rows, given.before)
-    count = None if delta.rows is not None and delta.count is None else (delta.count or 0) + len(given.items)
-    return replace(delta, rows=rows, clocks=clocks, count=count, lowest=BEGINNING, peek=None)
+    return replace(delta, rows=rows, clocks=clocks, lowest=BEGINNING, peek=None)
 
 
 def with_clocks_of(
@@ -75,7 +75,7 @@ def with_clocks_of(
 
 def bound_rows(
     tick: Tick, node: Keeper[Any], columns: Sequence[Column], given: Sequence[Item], clocks: Sequence[int] | None = None
-) -> DataFrame:
+) -> Frame:
     """Return bounds as rows of NULLs, at the rowtimes ``clocks`` (µs) or without one."""
     clock_column = {} if clocks is None else {ROWTIME: pa.array(clocks, pa.timestamp("us", "UTC"))}
     return item_rows(tick, node, columns, given, {GIVEN: pa.int64()}, clock_column)
@@ -88,7 +88,7 @@ def item_rows(  # noqa: PLR0913 - the parts of an item
     items: Sequence[tuple[str, int, Any]],
     third: Mapping[str, pa.DataType],
     further: Mapping[str, pa.Array],
-) -> DataFrame:
+) -> Frame:
     """Return items (writer, position, and the column ``third``) as rows of NULLs, with some ``further`` columns."""
     values = (WRITER, pa.string()), (POSITION, pa.int64()), *third.items()
     arrays = {name: pa.array(of, kind) for (name, kind), of in zip(values, zip(*items, strict=True), strict=True)}
@@ -97,13 +97,13 @@ def item_rows(  # noqa: PLR0913 - the parts of an item
     return tick.frame(node, pa.table({**arrays, **further})).selectExpr("*", *nulls)
 
 
-def _among(bounds: DataFrame, rows: DataFrame | None, before: Mapping[str, int]) -> DataFrame:
+def _among(bounds: Frame, rows: Frame | None, before: Mapping[str, int]) -> Frame:
     both = bounds if rows is None else rows.selectExpr("*", f"CAST(NULL AS BIGINT) AS {GIVEN}").unionByName(bounds)
     in_calendar = {writer: at for writer, at in before.items() if MIN_MICROS < at <= MAX_MICROS}
     return behind(beside(both, in_calendar, SHOWN), GIVEN, f"coalesce({SHOWN}, {micros(MIN_MICROS)})").drop(SHOWN)
 
 
-def behind(both: DataFrame, item: str, clock: str) -> DataFrame:
+def behind(both: Frame, item: str, clock: str) -> Frame:
     """Return each item (rows have none) at the rowtime of its writer's last row before it, or at its ``clock``."""
     frame = f"PARTITION BY {WRITER} ORDER BY {POSITION} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
     clock = f"greatest({clock}, max({ROWTIME}) OVER ({frame}))"

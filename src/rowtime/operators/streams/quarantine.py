@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from rowtime.core.columns import CANDIDATE, DUE, POSITION, WRITER
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Control, DataFrame, Operator, Tick
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Control, Operator, Tick
 from rowtime.operators.contract.gates import Verdict
 from rowtime.operators.contract.state import Kept, Segments, StateNote
 from rowtime.sql.generate import literal
@@ -70,20 +71,18 @@ class Quarantine:
         """Return True if rows are kept."""
         return bool(self.control.held)
 
-    def before(
-        self, rows: DataFrame | None, count: int | None, peeked: Iterable[pa.Table] | None
-    ) -> tuple[DataFrame, int | None, Iterable[pa.Table] | None]:
-        """Return the kept rows before the new ones; their number; their times, if known."""
+    def before(self, rows: Frame | None, peeked: Iterable[pa.Table] | None) -> tuple[Frame, Iterable[pa.Table] | None]:
+        """Return the kept rows before the new ones; their times, if known."""
         kept = self.segments.overlapping(BEGINNING, END)
         if not kept:
             assert rows is not None
-            return rows, count, peeked
-        held, many = self.segments.read(kept), self.segments.rows
+            return rows, peeked
+        held = self.segments.read(kept)
         if rows is None:
-            return held, many, None
+            return held, None
         if peeked is not None:
             peeked = chain([held.selectExpr(WRITER, POSITION, f"unix_micros({CANDIDATE}) AS t").toArrow()], peeked)
-        return held.unionByName(rows), None if count is None else count + many, peeked
+        return held.unionByName(rows), peeked
 
     def released(self, bounds: Sequence[Item], verdict: Verdict, bound: int) -> list[Item]:
         """Keep the bounds that are still after an undecided row; return the others.
@@ -96,7 +95,7 @@ class Quarantine:
         self.tick.remember(self.gate, behind=[list(item) for item in [*kept, *everyone]])
         return [item for item in bounds if item not in kept]
 
-    def after(self, rows: DataFrame, verdict: Verdict) -> DataFrame:
+    def after(self, rows: Frame, verdict: Verdict) -> Frame:
         """Keep undecided rows; return the rows that are judged."""
         self.segments.forget(END)
         counted = {writer: [places[0], len(places)] for writer, places in verdict.held.items()}
@@ -107,9 +106,8 @@ class Quarantine:
             f"WHEN {literal(w)} THEN {POSITION} >= {places[0]}" for w, places in sorted(verdict.held.items())
         )
         is_open = f"coalesce(CASE {WRITER} {cases} END, false)"
-        count = sum(len(places) for places in verdict.held.values())
         kept = Kept(DUE, tuple(rows.columns), HELD)
         self.tick.describe(self.gate, "keep rows on which others decide")
         held = rows.where(is_open).selectExpr("*", f"{POSITION} AS {DUE}")
-        self.segments.add(kept.write(self.tick, self.gate, held, count))
+        self.segments.add(kept.write(self.tick, self.gate, held))
         return rows.where(f"NOT {is_open}")

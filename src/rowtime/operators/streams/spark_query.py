@@ -6,7 +6,7 @@ view of tables. It is a table like any other: its rows are kept, and every later
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -52,24 +52,20 @@ class SparkQuery(ComputedOnce):
         """Return all columns of the table."""
         return Derivation(frozenset(self.inputs[n].emits().names), AGGREGATION)
 
-    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
-        """Return the columns over no rows."""
-        return self._computed([rows(table) for table in self.inputs])
-
-    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002 - the tables are read once
         """Return all rows, in every tick; they are computed in the first."""
         segments = tick.segments(self, PINNED)
         if self.is_due(tick):
             tick.describe(self, "compute a query of tables")
-            given = [rows_given(tick, table, delta) for table, delta in zip(self.inputs, deltas, strict=True)]
-            rows = self._computed(given).coalesce(1)
+            given = [rows_given(tick, table) for table in self.inputs]
+            rows = self.computed(given).coalesce(1)
             rows = rows.selectExpr("*", f"monotonically_increasing_id() AS {ROW_NUMBER}")
             segments.add(written(tick, self, self._state, rows))
             tick.remember(self, pinned=True)
         live = segments.overlapping(BEGINNING, END)
-        return Delta(segments.read(live) if live else None, {"": END}, segments.rows)
+        return Delta(segments.read(live) if live else None, {"": END})
 
-    def _computed(self, tables: Sequence[DataFrame]) -> DataFrame:
+    def computed(self, tables: Sequence[DataFrame]) -> DataFrame:
         """Return the rows; raises ``Refused`` (R107) if Spark refuses the query."""
         from pyspark.errors import AnalysisException  # noqa: PLC0415 - `check` works without Spark
 

@@ -33,8 +33,8 @@ from rowtime.core.columns import (
 )
 from rowtime.core.fields import OPTIONS, UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, UNREACHED
-from rowtime.frames.local import is_local, joined
-from rowtime.operators.contract import Column, DataFrame, Delta, Distribution, Operator, Shape, Tick, micros, quoted
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Column, Delta, Distribution, Operator, Shape, Tick, micros, quoted
 from rowtime.operators.contract.gates import Gate, Verdict, beyond_arrival
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.lateness import added
@@ -157,7 +157,7 @@ class Stream(Operator):
         lowest, highest, marks = intake.lowest, intake.highest, own
         if intake.gated or intake.decodes or intake.in_band or self.demands:
             gate = self._gate(intake, own, control, guarded=False)
-            verdict = tick.judge(self, timed, gate, intake.count, peeked)
+            verdict = tick.judge(self, timed, gate, peeked)
             tick.remember(self, lateness=added(tick.control(self).lateness, verdict.lateness))
             rows, whole = tick.account(self, timed, verdict, CANDIDATE), verdict.refused is None
             lowest, highest, marks = verdict.lowest, verdict.highest, dict(verdict.marks)
@@ -167,7 +167,7 @@ class Stream(Operator):
         left = self._settle(tick, intake, self._bounded(marks, intake))
         peek = intake.peek if whole and not intake.in_band and not self._sized else None
         clocks = self.promises([], tick.control(self))
-        return Delta(self._emitted(rows), clocks, intake.count, lowest, highest, peek, left=left)
+        return Delta(self._emitted(rows), clocks, lowest, highest, peek, left=left)
 
     def _guarded(
         self,
@@ -180,14 +180,13 @@ class Stream(Operator):
         """Judge by the guard first: an early row raises nothing, so rows after it are raised only then."""
         before, own = clocks
         timed = None if intake.rows is None else self._checked(tick, self._timed_rows(intake), intake)
-        count = intake.count if intake.rows is not None else 0
         waits = quarantine is not None and quarantine.is_open
         peeked = None if waits else self._peeked(intake)
         if quarantine is not None:
             intake = replace(intake, bounds=[*quarantine.bounds, *intake.bounds], raises=intake.raises or waits)
-            timed, count, _ = quarantine.before(timed, count, None)
+            timed, _ = quarantine.before(timed, None)
         assert timed is not None
-        verdict = tick.judge(self, timed, self._gate(intake, own, control, guarded=True), count, peeked)
+        verdict = tick.judge(self, timed, self._gate(intake, own, control, guarded=True), peeked)
         if quarantine is not None:
             timed = quarantine.after(timed, verdict)
             intake = replace(intake, bounds=quarantine.released(intake.bounds, verdict, intake.bound))
@@ -202,9 +201,9 @@ class Stream(Operator):
         highest = max([verdict.highest, *marks.values(), *before.values()])
         whole = quarantine is None and verdict.refused is None and not intake.in_band and not self._sized
         after, peek = self.promises([], tick.control(self)), intake.peek if whole else None
-        return Delta(self._emitted(rows), after, count, verdict.lowest, highest, peek, left=left)
+        return Delta(self._emitted(rows), after, verdict.lowest, highest, peek, left=left)
 
-    def _emitted(self, rows: DataFrame) -> DataFrame:
+    def _emitted(self, rows: Frame) -> Frame:
         return rows.selectExpr(
             *(quoted(column.name) for column in self.columns), f"{CANDIDATE} AS {ROWTIME}", WRITER, POSITION, ARRIVAL
         )
@@ -312,14 +311,14 @@ class Stream(Operator):
         columns = () if self.source[0] == "log" else self.columns
         return {c.name: c.type for c in columns if holds_lengths(c.type)}
 
-    def _checked(self, tick: Tick, rows: DataFrame, intake: Intake) -> DataFrame:
+    def _checked(self, tick: Tick, rows: Frame, intake: Intake) -> Frame:
         """Put the broken condition where the raw text of a record that does not decode is."""
         if not self.demands:
             return rows
         # A condition that cannot be computed is broken too: it ends the attempt, and in the next one rows are tried.
-        on_driver = not tick.trying and is_local(rows) and rows.can(*(sql for _, sql in self.demands))
+        at_once = not tick.trying and rows.can(*(sql for _, sql in self.demands))
         cases = (
-            f"WHEN {f'NOT ({sql})' if on_driver else f'{TRIED}{n} IS NULL OR NOT {TRIED}{n}.c0'} THEN {literal(words)}"
+            f"WHEN {f'NOT ({sql})' if at_once else f'{TRIED}{n} IS NULL OR NOT {TRIED}{n}.c0'} THEN {literal(words)}"
             for n, (words, sql) in enumerate(self.demands)
         )
         failure = f"CASE {' '.join(cases)} END"
@@ -331,19 +330,19 @@ class Stream(Operator):
         others = [
             _in_size(name, sized[name]) if name in sized else quoted(name) for name in rows.columns if name != MALFORMED
         ]
-        if on_driver:
+        if at_once:
             return rows.selectExpr(*others, f"{failure} AS {MALFORMED}")
         tried = with_attempts(rows, {f"{TRIED}{n}": sql for n, (_, sql) in enumerate(self.demands)})
         return tried.selectExpr(*others, f"{failure} AS {MALFORMED}")
 
-    def _timed_rows(self, intake: Intake) -> DataFrame:
+    def _timed_rows(self, intake: Intake) -> Frame:
         # Semantics 2.4: the rowtime is the writer's, else the arrival time.
         assert intake.rows is not None
         return intake.rows.selectExpr("*", f"coalesce({ROWTIME}, {ARRIVAL}) AS {CANDIDATE}")
 
     def _raised(
-        self, tick: Tick, rows: DataFrame, intake: Intake, before: Mapping[str, int], verdict: Verdict | None = None
-    ) -> DataFrame:
+        self, tick: Tick, rows: Frame, intake: Intake, before: Mapping[str, int], verdict: Verdict | None = None
+    ) -> Frame:
         """Raise arrival times that go back to the writer's previous rowtime; refused rows raise nothing."""
         arrival = ARRIVAL
         bounds = [item for item in intake.bounds if intake.raises and item[2] < END]
@@ -369,7 +368,7 @@ class Stream(Operator):
         rows = rows.selectExpr(*others, f"coalesce({ROWTIME}, {arrival}) AS {CANDIDATE}")
         return rows.where(f"{BOUND} IS NULL").drop(BOUND) if bounds and not intake.in_band else rows
 
-    def _bound_items(self, tick: Tick, bounds: Sequence[tuple[str, int, int]]) -> DataFrame:
+    def _bound_items(self, tick: Tick, bounds: Sequence[tuple[str, int, int]]) -> Frame:
         """Return bounds that are beside the rows, as items among them."""
         writers, positions, times = zip(*bounds, strict=True)
         columns = {
@@ -392,8 +391,8 @@ def _in_size(name: str, kind: str) -> str:
     return f"CASE WHEN {fits} THEN {in_size(column, kind)} ELSE {column} END AS {column}"
 
 
-def _without(tick: Tick, stream: Stream, rows: DataFrame, refused: pa.Table) -> DataFrame:
+def _without(tick: Tick, stream: Stream, rows: Frame, refused: pa.Table) -> Frame:
     """Return the rows, with refused ones marked."""
     places = pa.table({"__from": refused[WRITER], "__at": refused[POSITION]})
     key = tick.frame(stream, places).selectExpr("*", f"true AS {REFUSED}")
-    return joined(rows, key, f"{WRITER} = __from AND {POSITION} = __at", "left").drop("__from", "__at")
+    return rows.joined(key, f"{WRITER} = __from AND {POSITION} = __at", "left").drop("__from", "__at")

@@ -14,10 +14,8 @@ from rowtime.core.clock import Clocks
 from rowtime.core.columns import ROW_NUMBER
 from rowtime.core.fields import LATER, OPTIONS, Micros
 from rowtime.core.time import BEGINNING, END
-from rowtime.frames.queries import FEW_ROWS
 from rowtime.operators.contract import Column, Control, Delta, Operator, Shape, Tick
 from rowtime.operators.contract.state import Kept, StateNote
-from rowtime.operators.rows.collected import few
 
 PINNED, VERSIONS = "table", "versions"  # the names of the copy, and of the copies of a table that is read again
 
@@ -82,8 +80,7 @@ class Table(Operator):
         """Copy the table if the tick reads it."""
         if self.is_due(tick):
             tick.describe(self, "copy the table")
-            rows = few(tick.lookup(self).selectExpr("*", f"monotonically_increasing_id() AS {ROW_NUMBER}"), FEW_ROWS)
-            tick.segments(self, PINNED).add(self._state.write(tick, self, rows, None))
+            tick.segments(self, PINNED).add(self._state.write(tick, self, tick.lookup(self)))
             tick.remember(self, pinned=True)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
@@ -91,7 +88,7 @@ class Table(Operator):
         self.load(tick)
         segments = tick.segments(self, PINNED)
         live = segments.overlapping(BEGINNING, END)
-        return Delta(segments.read(live) if live else None, {"": END}, segments.rows)
+        return Delta(segments.read(live) if live else None, {"": END})
 
 
 def tables_of(operators: Iterable[Operator]) -> list[Table]:

@@ -6,7 +6,7 @@ start reads the same ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,7 +16,7 @@ from rowtime.core.columns import AGGREGATE, ROW_NUMBER
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import columns_in
-from rowtime.operators.contract import AGGREGATION, DataFrame, Delta, Derivation, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import AGGREGATION, DataFrame, Delta, Derivation, Shape, Tick, Unary, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.rows.select import Item
 from rowtime.operators.streams.computed_once import ComputedOnce, rows_given, written
@@ -58,24 +58,22 @@ class TableSelect(ComputedOnce, Unary):
             return super().made_from(n, column)
         return Derivation(columns_in([value]), AGGREGATION) if self.grouped else Derivation.by(value)
 
-    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
-        """Return the values over an empty table."""
-        return self._computed(rows(self.input))
-
-    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002 - the tables are read once
         """Return all rows, in every tick; computed in the first."""
         segments = tick.segments(self, PINNED)
         if self.is_due(tick):
             tick.describe(self, "compute what a sub-query asks of the table")
-            rows = self._computed(rows_given(tick, self.input, deltas[0]))
+            rows = self.computed([rows_given(tick, self.input)])
             rows = rows.selectExpr("*", f"monotonically_increasing_id() AS {ROW_NUMBER}")
             segments.add(written(tick, self, self._state, rows))
             tick.remember(self, pinned=True)
-            self._check(segments.read(segments.overlapping(BEGINNING, END)) if segments.rows else None)
+            self._check(tick.in_spark(self, PINNED, segments.overlapping(BEGINNING, END)) if segments.rows else None)
         live = segments.overlapping(BEGINNING, END)
-        return Delta(segments.read(live) if live else None, {"": END}, segments.rows)
+        return Delta(segments.read(live) if live else None, {"": END})
 
-    def _computed(self, rows: DataFrame) -> DataFrame:
+    def computed(self, tables: Sequence[DataFrame]) -> DataFrame:
+        """Return the values over the rows of the table."""
+        [rows] = tables
         if self.where is not None:
             rows = rows.where(to_spark(self.where))
         if not self.grouped:

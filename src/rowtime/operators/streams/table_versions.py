@@ -15,7 +15,7 @@ from typing import ClassVar
 from rowtime.core.clock import least
 from rowtime.core.columns import ROW_NUMBER, VALID_FROM, VALID_UNTIL
 from rowtime.core.time import BEGINNING, END
-from rowtime.frames.local import is_local
+from rowtime.frames.frame import Frame
 from rowtime.operators.contract import Control, DataFrame, Delta, Link, Operator, Shape, Tick, quoted
 from rowtime.operators.contract.state import Kept, Segment, Segments, StateNote
 from rowtime.operators.streams.table import VERSIONS, Table
@@ -99,9 +99,9 @@ class TableVersions(Table):
         tick.remember(self, since=tuple(live), read=control.read, bound=max(bound, control.bound))
         self._state.compact(tick, self, "the versions of a table", lambda rows: rows)
         shown = segments.overlapping(live[0] - 1, END)
-        return Delta(self._shown(segments.read(shown), live) if shown else None, {"": END}, sum(s.rows for s in shown))
+        return Delta(self._shown(segments.read(shown), live) if shown else None, {"": END})
 
-    def _shown(self, rows: DataFrame, live: Sequence[int]) -> DataFrame:
+    def _shown(self, rows: Frame, live: Sequence[int]) -> Frame:
         """Return the rows of the versions that still apply, with the end of each."""
         ends = " ".join(f"WHEN {since} THEN {until}" for since, until in zip(live, live[1:], strict=False))
         until = f"CASE {VALID_FROM} {ends} ELSE {END} END" if ends else str(END)
@@ -111,14 +111,14 @@ class TableVersions(Table):
     def _read(self, tick: Tick, segments: Segments, rows: DataFrame, versions: list[int], since: int) -> list[int]:
         """Keep the rows that were read, if they differ from the last version; return the versions' first rowtimes."""
         if VALID_FROM in rows.columns:  # the versions of a checkpoint that is replayed
-            segments.add(self._state.write(tick, self, rows, None))
+            segments.add(self._state.write(tick, self, rows))
             marks = rows.where(f"{ROW_NUMBER} = {MARK}").select(VALID_FROM).collect()
             return sorted(row[0] for row in marks)
         tick.describe(self, "read the table again" if versions else "copy the table")
         last = segments.overlapping(versions[-1] - 1, END) if versions else []
-        written = self._state.write(tick, self, self._marked(rows, since), None)
+        written = self._state.write(tick, self, self._marked(rows, since))
         segments.add(written)
-        if versions and self._same(segments, last, written, versions[-1]):
+        if versions and self._same(tick, last, written, versions[-1]):
             segments.replace(written, [])
             return versions
         return [*versions, since]
@@ -130,11 +130,11 @@ class TableVersions(Table):
         numbered = rows.selectExpr("*", f"monotonically_increasing_id() AS {ROW_NUMBER}")
         return numbered.union(mark).selectExpr("*", f"CAST({since} AS BIGINT) AS {VALID_FROM}")
 
-    def _same(self, segments: Segments, last: Sequence[Segment], new: Sequence[Segment], since: int) -> bool:
+    def _same(self, tick: Tick, last: Sequence[Segment], new: Sequence[Segment], since: int) -> bool:
         """Return True if the new version has the rows of the last one, which applies since then, in whatever order."""
         names = [quoted(column.name) for column in self.columns]
-        before = _of_spark(segments.read(last)).where(f"{ROW_NUMBER} <> {MARK} AND {VALID_FROM} = {since}")
-        after = _of_spark(segments.read(new)).where(f"{ROW_NUMBER} <> {MARK}")
+        before = tick.in_spark(self, VERSIONS, last).where(f"{ROW_NUMBER} <> {MARK} AND {VALID_FROM} = {since}")
+        after = tick.in_spark(self, VERSIONS, new).where(f"{ROW_NUMBER} <> {MARK}")
         types = " ".join(field.dataType.simpleString() for field in after.schema)
         if "map<" in types or "variant" in types:  # Spark cannot compare these
             return False
@@ -161,7 +161,3 @@ def with_versions(table: Operator, stream: Operator, name: str) -> Operator:
 def kept_versions(operator: str) -> str:
     """Return the name of an operator's versions in a checkpoint, among the tables given to a replay."""
     return f"{operator}/{VERSIONS}"
-
-
-def _of_spark(rows: DataFrame) -> DataFrame:
-    return rows.spark() if is_local(rows) else rows

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import ARRIVAL, ORIGIN, POSITION, ROWTIME, STOP, WRITER
 from rowtime.core.time import BEGINNING
+from rowtime.frames.frame import Frame
 from rowtime.operators.contract import (
     Column,
     Control,
-    DataFrame,
     Delta,
     Derivation,
     FireColumns,
@@ -116,7 +116,7 @@ class UnionAll(Operator):
         names, below = self.emits().names, self.inputs[n].emits().names
         return Derivation((below[names.index(column)],)) if column in names else super().made_from(n, column)
 
-    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+    def typed(self, rows: Callable[[Operator], Frame]) -> Frame:
         """Return the union, whose columns are as wide as the widest."""
         parts = (rows(child).selectExpr(*map(quoted, child.emits().names)) for child in self.inputs)
         return reduce(lambda left, right: left.union(right), parts).toDF(*self.emits().names)
@@ -126,17 +126,15 @@ class UnionAll(Operator):
         return replace(self, inputs=tuple(below))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Return the new rows of all inputs; lazily, without a job."""
+        """Return the new rows of all inputs; lazily."""
         clocks = self.promises([delta.clocks for delta in deltas], tick.control(self))
         live = [(i, delta) for i, delta in enumerate(deltas) if delta.rows is not None]
         if not live:
             return Delta(None, clocks)
         parts = [self._part(tick, index, delta) for index, delta in live]
-        counts = [delta.count for _, delta in live]
         return Delta(
             reduce(lambda left, right: left.union(right), parts),
             clocks,
-            None if None in counts else sum(c for c in counts if c is not None),
             min(delta.lowest for _, delta in live),
             max(delta.highest for _, delta in live),
         )

@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING
 
 from rowtime.core.columns import DUE, FIRST, IS_DUE, LAST, SESSION
 from rowtime.core.time import END
-from rowtime.frames.local import is_local, joined
 from rowtime.operators.contract import Tick, passed, quoted
-from rowtime.operators.contract.state import LARGE, rows_in
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from rowtime.frames.frame import Frame
     from rowtime.operators.contract import Operator
 
 
@@ -29,7 +26,7 @@ class Chains:
     keys: tuple[str, ...]
     gap: int
 
-    def numbered(self, pieces: DataFrame) -> DataFrame:
+    def numbered(self, pieces: Frame) -> Frame:
         """Return the pieces with the numbers of their sessions; one sort."""
         part = f"PARTITION BY {', '.join(self.keys)} " if self.keys else ""
         order = f"{part}ORDER BY {FIRST}, {LAST} ROWS BETWEEN UNBOUNDED PRECEDING AND"
@@ -37,13 +34,13 @@ class Chains:
         marked = pieces.selectExpr("*", f"CASE WHEN {begins} THEN 1L ELSE 0L END AS __b")
         return marked.selectExpr("*", f"sum(__b) OVER ({order} CURRENT ROW) AS {SESSION}").drop("__b")
 
-    def ended(self, pieces: DataFrame) -> DataFrame:
+    def ended(self, pieces: Frame) -> Frame:
         """Return numbered pieces that are due at the end of their session."""
         session = f"OVER (PARTITION BY {', '.join((*self.keys, SESSION))})"
         columns = [quoted(name) for name in pieces.columns if name != DUE]
         return pieces.selectExpr(*columns, f"max({LAST}) {session} + {self.gap}L AS {DUE}")
 
-    def due(self, tick: Tick, node: Operator, before: int, bound: int) -> DataFrame | None:
+    def due(self, tick: Tick, node: Operator, before: int, bound: int) -> Frame | None:
         """Return the pieces due in (before, bound]; and only the times of the others of their keys.
 
         A piece is due at the end of its session as it was known; a later row may have moved that.
@@ -52,9 +49,7 @@ class Chains:
         mine = segments.overlapping(before, bound)
         if not mine:
             return None
-        # Of large segments only a part is read; that needs numbers in the filter.
-        large = segments.rows > LARGE
-        low, high = (f"{at}L" if large else passed(at, DUE) for at in (before, bound))
+        low, high = (passed(at, DUE) for at in (before, bound))
         pieces = segments.read(mine).where(f"{DUE} > {low} AND {DUE} <= {high}")
         later = segments.overlapping(bound, END)
         due = pieces.selectExpr("*", f"true AS {IS_DUE}")
@@ -63,9 +58,7 @@ class Chains:
         others = segments.read(later).where(f"{DUE} > {high}").select(*self.keys, FIRST, LAST, DUE)
         if self.keys:
             wanted = pieces.selectExpr(*(f"{key} AS __w{n}" for n, key in enumerate(self.keys))).distinct()
-            if rows_in(mine) <= LARGE and not is_local(wanted):
-                wanted = wanted.hint("broadcast")
             same = " AND ".join(f"{key} <=> __w{n}" for n, key in enumerate(self.keys))
-            others = joined(others, wanted, same, "left_semi")
+            others = others.joined(wanted, same, "left_semi")
         others = others.selectExpr("*", f"false AS {IS_DUE}")
         return due.unionByName(others, allowMissingColumns=True)

@@ -15,7 +15,8 @@ from sqlglot import exp
 from rowtime.core.columns import COPY, HOP_MICROS, HOP_TIME, POSITION, ROWTIME
 from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import UNREACHED
-from rowtime.operators.contract import DataFrame, Delta, Distribution, Shape, Tick, Unary, quoted
+from rowtime.frames.frame import Frame
+from rowtime.operators.contract import Delta, Distribution, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.gates import Gate
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.rows.select import Item
@@ -64,23 +65,22 @@ class Hop(Unary):
         return Distribution.ANY
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Return the new rows, once for each of their windows; lazily, without a job."""
+        """Return the new rows, once for each of their windows; lazily."""
         delta = deltas[0]
         if delta.rows is None:
             return Delta(None, delta.clocks)
         rows = self._timed(tick, delta) if self.gate else delta.rows
         rows = self._first(rows) if self.copies == 1 else self._copied(rows)
-        count = None if delta.count is None else delta.count * self.copies
-        return Delta(rows, delta.clocks, count, delta.lowest, delta.highest)
+        return Delta(rows, delta.clocks, delta.lowest, delta.highest)
 
-    def _timed(self, tick: Tick, delta: Delta) -> DataFrame:
+    def _timed(self, tick: Tick, delta: Delta) -> Frame:
         """Return the rows that have a time."""
         assert delta.rows is not None
         rows = delta.rows.selectExpr("*", f"CAST({to_spark(self.time)} AS TIMESTAMP) AS {HOP_TIME}")
-        verdict = tick.judge(self, rows, Gate(HOP_TIME, UNREACHED, "LATE", {}), delta.count)
+        verdict = tick.judge(self, rows, Gate(HOP_TIME, UNREACHED, "LATE", {}))
         return tick.account(self, rows, verdict, HOP_TIME, ROWTIME).drop(HOP_TIME)
 
-    def _first(self, rows: DataFrame) -> DataFrame:
+    def _first(self, rows: Frame) -> Frame:
         names = (*map(quoted, self.input.emits().names), self.start.sql, self.end.sql)
         windows = rows.selectExpr(*names, *self.emits().internals)
         if self.slide <= self.size:
@@ -88,7 +88,7 @@ class Hop(Unary):
         # Between windows that do not touch there are rows in no window.
         return windows.where(f"{to_spark(self.time)} >= {quoted(self.start.column.name)}")
 
-    def _copied(self, rows: DataFrame) -> DataFrame:
+    def _copied(self, rows: Frame) -> Frame:
         start, end = (quoted(item.column.name) for item in (self.start, self.end))
         first = (self.time, self.start.expression, self.end.expression)
         ends = (f"unix_micros({to_spark(node)}) AS {name}" for node, name in zip(first, HOP_MICROS, strict=True))

@@ -16,7 +16,7 @@ from rowtime.core.columns import ASKED_AT, DUE, FIRST, IS_DUE, LAST, ROWTIME, SE
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.operators.contract import Closed, Column, Delta, Link, Shape, Tick, Unary, passed
-from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
+from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
 from rowtime.operators.rows.collations import grouped
@@ -26,9 +26,9 @@ from rowtime.operators.windows.chains import Chains
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
     from sqlglot import exp
 
+    from rowtime.frames.frame import Frame
     from rowtime.operators.rows.ends import Lead
 
 
@@ -107,7 +107,7 @@ class SessionGroup(RowGroups, Unary):
         if not tick.trying:
             self._state.compact(tick, self, "pieces of sessions", lambda pieces: self._compacted(tick, pieces, bound))
         rows = tick.segments(self, "complete").read(done) if done else None
-        return Delta(rows, self.promises([delta.clocks], control), rows_in(done))
+        return Delta(rows, self.promises([delta.clocks], control))
 
     # -- pieces -----------------------------------------------------------------------
 
@@ -118,9 +118,9 @@ class SessionGroup(RowGroups, Unary):
         keys = (key.sql for key in self.keys)
         rows = delta.rows.selectExpr(*keys, *self.accumulators.seeds(self._types(tick, delta.rows)), *times)
         tick.describe(self, "keep pieces of sessions")
-        self._state.keep(tick, self, self._merged(tick, rows), delta.count)
+        self._state.keep(tick, self, self._merged(tick, rows))
 
-    def _merged(self, tick: Tick, pieces: DataFrame) -> DataFrame:
+    def _merged(self, tick: Tick, pieces: Frame) -> Frame:
         """Return pieces of one session as one piece, if partial results are enough."""
         if not self._merges(tick):  # a sum may be too large
             return pieces
@@ -132,10 +132,10 @@ class SessionGroup(RowGroups, Unary):
             f"max({DUE}) AS {DUE}",
         )
 
-    def _by_session(self, pieces: DataFrame, *aggregates: str) -> DataFrame:
+    def _by_session(self, pieces: Frame, *aggregates: str) -> Frame:
         return grouped(pieces, [*self._chains.keys, SESSION], aggregates)
 
-    def _compacted(self, tick: Tick, pieces: DataFrame, bound: int) -> DataFrame:
+    def _compacted(self, tick: Tick, pieces: Frame, bound: int) -> Frame:
         return self._merged(tick, pieces.where(f"{DUE} > {bound}L")).sortWithinPartitions(DUE)
 
     # -- complete sessions ------------------------------------------------------------
@@ -150,18 +150,18 @@ class SessionGroup(RowGroups, Unary):
         else:
             rows = self._chains.ended(numbered).where(IS_DUE)
             tick.describe(self, "keep rows of open sessions")
-            self._state.keep(tick, self, rows.where(f"NOT ({complete})"), None)
+            self._state.keep(tick, self, rows.where(f"NOT ({complete})"))
             groups = self._aggregated(tick, rows.where(complete))
         tick.describe(self, "aggregate, close sessions")
         edges = (f"timestamp_micros({FIRST}) AS {SESSION_START}", f"timestamp_micros({DUE}) AS {SESSION_END}")
         groups = groups.selectExpr("*", *edges)
         stamp = f"timestamp_micros(least({DUE}, {MAX_MICROS}L))" if self.stamp is None else to_spark(self.stamp)
         finished = Finished(self, complete, (*self.items, *self.sort), stamp, self._routes(tick))
-        written = finished.write(tick, groups, None)
+        written = finished.write(tick, groups)
         tick.segments(self).add(written.get("state", ()))
         return tuple(written["complete"])
 
-    def _joined(self, tick: Tick, pieces: DataFrame) -> DataFrame:
+    def _joined(self, tick: Tick, pieces: Frame) -> Frame:
         """Return one row per session: its due pieces merged, and its end as far as it is known."""
         types = self._types(tick)
         groups = self._by_session(
@@ -173,7 +173,7 @@ class SessionGroup(RowGroups, Unary):
         )
         return groups.where(f"{FIRST} IS NOT NULL").selectExpr("*", *self.accumulators.finals(types))
 
-    def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
+    def _aggregated(self, tick: Tick, rows: Frame) -> Frame:
         edges = (f"min({FIRST}) AS {FIRST}", f"max({DUE}) AS {DUE}")
         if tick.trying:
             by, types = [*self._chains.keys, SESSION], self._types(tick)

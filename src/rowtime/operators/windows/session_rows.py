@@ -15,7 +15,7 @@ from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.operators.contract import Closed, Column, Delta, Shape, Tick, Unary, passed, quoted
 from rowtime.operators.contract.requirement import PLACED
-from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
+from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
 from rowtime.operators.windows.chains import Chains
 
 
@@ -64,15 +64,15 @@ class SessionRows(Unary):
             at = f"unix_micros({ROWTIME})"
             times = (f"{at} AS {FIRST}", f"{at} AS {LAST}", f"{at} + {self.gap}L AS {DUE}")
             tick.describe(self, "keep rows of open sessions")
-            self._state.keep(tick, self, delta.rows.selectExpr("*", *times), delta.count)
+            self._state.keep(tick, self, delta.rows.selectExpr("*", *times))
         done = self._close(tick, before, bound)
         tick.segments(self).forget(bound)
         self._state.compact(tick, self, "rows of open sessions", lambda kept: kept.where(f"{DUE} > {bound}L"))
         rows = tick.segments(self, "complete").read(done) if done else None
-        return Delta(rows, self.promises([{"": bound}], control), rows_in(done))
+        return Delta(rows, self.promises([{"": bound}], control))
 
     def _close(self, tick: Tick, before: int, bound: int) -> tuple[Segment, ...]:
-        """Emit rows of ended sessions, and keep those that were due but whose session continues; one job."""
+        """Emit rows of ended sessions, and keep those that were due but whose session continues."""
         chains = Chains(tuple(map(quoted, self.keys)), self.gap)
         pieces = chains.due(tick, self, before, bound)
         if pieces is None:
@@ -91,7 +91,7 @@ class SessionRows(Unary):
         out = {name: name for name in (*shape.names, *shape.internals)} | {ROWTIME: "__z", BEFORE: ROWTIME}
         routes = {"complete": Route(1, out, DUE), "state": self._state.route()}
         tick.describe(self, "close sessions")
-        written = tick.write(self, rows, routes, None)
+        written = tick.write(self, rows, routes)
         tick.segments(self).add(written["state"])
         return tuple(written["complete"])
 

@@ -17,11 +17,10 @@ from rowtime.core.clock import least
 from rowtime.core.columns import DUE, OPENED, ROWTIME
 from rowtime.core.fields import Micros
 from rowtime.core.time import END
-from rowtime.frames.local import LocalFrame, is_local, joined
+from rowtime.frames.frame import Frame
 from rowtime.kernels.identity import numbered, together
 from rowtime.kernels.staggered import opening
-from rowtime.operators.contract import Closed, Column, DataFrame, Delta, Shape, Tick, Unary, passed, quoted
-from rowtime.operators.contract import functions as F
+from rowtime.operators.contract import Closed, Column, Delta, Shape, Tick, Unary, passed, quoted
 from rowtime.operators.contract.requirement import SEQUENCE
 from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.rows.select import Item
@@ -59,46 +58,27 @@ class Stagger(Unary):
         rows = None if delta.rows is None else self._windowed(tick, delta, before)
         tick.segments(self).forget(bound)
         self._state.compact(tick, self, "open windows", lambda kept: kept.where(f"{DUE} > {bound}L"))
-        return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest)
+        return Delta(rows, delta.clocks, delta.lowest, delta.highest)
 
-    def _windowed(self, tick: Tick, delta: Delta, before: int) -> DataFrame:
+    def _windowed(self, tick: Tick, delta: Delta, before: int) -> Frame:
         assert delta.rows is not None
         rows = delta.rows.selectExpr("*", *(key.sql for key in self.keys), f"unix_micros({ROWTIME}) AS __u")
         opened = self._opened(tick, rows, before)
         tick.describe(self, "open windows")
-        self._state.keep(tick, self, opened, delta.count)
+        self._state.keep(tick, self, opened)
         windows = self._open(tick, before)
         assert windows is not None
         windows = windows.selectExpr(*(f"{name} AS __w{n}" for n, name in enumerate(self._names)), OPENED, DUE)
         same = [f"{name} <=> __w{n}" for n, name in enumerate(self._names)]
-        pairs = joined(rows, windows, " AND ".join([*same, f"__u >= {OPENED}", f"__u < {DUE}"]), "inner")
+        pairs = rows.joined(windows, " AND ".join([*same, f"__u >= {OPENED}", f"__u < {DUE}"]), "inner")
         shape = self.emits()
         end = f"timestamp_micros({DUE}) AS {quoted(self.column)}"
         return pairs.selectExpr(*map(quoted, self.input.emits().names), end, *shape.internals)
 
-    def _opened(self, tick: Tick, rows: DataFrame, before: int) -> DataFrame:
+    def _opened(self, tick: Tick, rows: Frame, before: int) -> Frame:
         """Return the windows that the rows open, one after the other from the open one on."""
         open_windows = self._open(tick, before)
-        if is_local(rows) and (open_windows is None or is_local(open_windows)):
-            return self._opened_here(rows, open_windows)
-        times = ["array_sort(collect_set(__u)) AS __us", f"CAST(NULL AS BIGINT) AS {OPENED}"]
-        groups = _grouped(rows, self._names, times)
-        if open_windows is not None:
-            kept = _grouped(
-                open_windows, self._names, ["CAST(array() AS ARRAY<BIGINT>) AS __us", f"max({OPENED}) AS {OPENED}"]
-            )
-            times = ["flatten(collect_list(__us)) AS __us", f"max({OPENED}) AS {OPENED}"]
-            groups = _grouped(groups.unionByName(kept), self._names, times)
-        last = f"CASE WHEN size(a) > 0 THEN a[size(a) - 1] ELSE {OPENED} END"
-        opens = f"CASE WHEN coalesce(u >= {last} + {self.length}L, true) THEN array_append(a, u) ELSE a END"
-        fold = f"aggregate(__us, CAST(array() AS ARRAY<BIGINT>), (a, u) -> {opens})"
-        opened = groups.selectExpr(*self._names, f"explode({fold}) AS {OPENED}")
-        return opened.selectExpr("*", f"{OPENED} + {self.length}L AS {DUE}")
-
-    def _opened_here(self, rows: LocalFrame, open_windows: LocalFrame | None) -> DataFrame:
-        """Do the same for rows in this process."""
         fresh = rows.selectExpr(*self._names, f"__u AS {OPENED}")
-        assert is_local(fresh)
         tables = [fresh.toArrow()]
         if open_windows is not None:
             tables.insert(0, open_windows.select(*self._names, OPENED).toArrow())
@@ -109,7 +89,7 @@ class Stagger(Unary):
         places = opening(code, whole.column(OPENED).to_numpy(), kept, self.length)
         return fresh.taken(np.sort(places) - kept).selectExpr("*", f"{OPENED} + {self.length}L AS {DUE}")
 
-    def _open(self, tick: Tick, before: int) -> DataFrame | None:
+    def _open(self, tick: Tick, before: int) -> Frame | None:
         """Return the windows that may contain a row from ``before`` on."""
         segments = tick.segments(self)
         kept = segments.overlapping(before, END)
@@ -122,7 +102,3 @@ class Stagger(Unary):
     @property
     def _names(self) -> list[str]:
         return [key.column.name for key in self.keys]
-
-
-def _grouped(rows: DataFrame, names: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
-    return rows.groupBy(*names).agg(*map(F.expr, aggregates))

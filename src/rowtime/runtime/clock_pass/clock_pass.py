@@ -1,8 +1,6 @@
 """The clock pass: decides at a gate, exactly, which rows of a tick are refused.
 
-A small tick is judged as a whole. So is a set without order, and a tick whose last rows do not count for the mark yet.
-Most rows of a large tick are judged without fetching them (`runtime.clock_pass.blocks`), or, if the source can read a
-single column, piece by piece without Spark.
+If the source can read a single column, the times are judged piece by piece, before other columns are read.
 """
 
 from __future__ import annotations
@@ -15,33 +13,29 @@ import pyarrow as pa
 from rowtime.core.columns import WRITER
 from rowtime.core.errors import Failure, Problem
 from rowtime.operators.contract.gates import Gate, Verdict
-from rowtime.runtime.clock_pass.blocks import judge_by_blocks
 from rowtime.runtime.clock_pass.gate_items import filled, items_of, runs, with_bounds
 from rowtime.runtime.clock_pass.gate_verdicts import Judging
-from rowtime.runtime.route_rows import SMALL
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from rowtime.frames.frame import Frame
 
 
-def judge(rows: DataFrame, gate: Gate, count: int | None, peeked: Iterable[pa.Table] | None = None) -> Verdict:
+def judge(rows: Frame, gate: Gate, peeked: Iterable[pa.Table] | None = None) -> Verdict:
     """Return a gate's verdict on the rows of one tick.
 
-    It needs no Spark job if the times are known already: ``peeked`` are tables of ``__w``, ``__p``, ``t``, each
-    writer's rows in its order from the first to the last.
+    ``peeked``: the times, if they are known already: tables of ``__w``, ``__p``, ``t``, each writer's rows in its order
+    from the first to the last.
     """
     if peeked is not None:
         tables = peeked if not gate.bounds else [pa.concat_tables(peeked, promote_options="permissive")]
         return _verdict(map(filled, tables), gate)
-    if gate.batched or gate.behind or (count is not None and count <= SMALL):
-        return _verdict([items_of(rows, gate)], gate)
-    return judge_by_blocks(rows, gate)
+    return _verdict([items_of(rows, gate)], gate)
 
 
 def _verdict(tables: Iterable[pa.Table], gate: Gate) -> Verdict:
     judging = Judging(gate)
     for items in tables:
-        for (writer,), run in runs(with_bounds(items, gate, None), [WRITER]):
+        for (writer,), run in runs(with_bounds(items, gate), [WRITER]):
             judging.run(writer, run)
     return judging.verdict()
 

@@ -7,21 +7,19 @@ is raised to the mark.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rowtime.core.columns import POSITION, WRITER
 from rowtime.operators.contract.gates import Gate
 from rowtime.operators.rows.calendar import in_calendar, those_in_calendar
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from rowtime.frames.frame import Frame
 
-Key = tuple[str, int]  # writer and number of a block
 _FLAGS = {"bad": False, "far": False, "g": True, "up": False}
 
 
@@ -42,13 +40,10 @@ def columns_of_gate(gate: Gate) -> dict[str, str]:
     return columns
 
 
-def items_of(rows: DataFrame, gate: Gate) -> pa.Table:
-    """Return some rows, fetched by Spark."""
-    return filled(
-        rows.selectExpr(
-            WRITER, POSITION, *(f"{sql} AS {name}" for name, sql in columns_of_gate(gate).items())
-        ).toArrow()
-    )
+def items_of(rows: Frame, gate: Gate) -> pa.Table:
+    """Return some rows."""
+    columns = (f"{sql} AS {name}" for name, sql in columns_of_gate(gate).items())
+    return filled(rows.selectExpr(WRITER, POSITION, *columns).toArrow())
 
 
 def filled(items: pa.Table) -> pa.Table:
@@ -65,19 +60,18 @@ def filled(items: pa.Table) -> pa.Table:
     return items
 
 
-def with_bounds(items: pa.Table, gate: Gate, wanted: Collection[Key] | None, block: int = 1) -> pa.Table:
-    """Add the bounds that are beside the rows, of some blocks or all; each writer's items in order."""
-    chosen = [b for b in gate.bounds if wanted is None or (b[0], b[1] // block) in wanted]
-    if chosen:
-        writers, positions, times = zip(*chosen, strict=True)
-        nulls = pa.nulls(len(chosen), pa.int64())
+def with_bounds(items: pa.Table, gate: Gate) -> pa.Table:
+    """Add the bounds that are beside the rows; each writer's items in order."""
+    if gate.bounds:
+        writers, positions, times = zip(*gate.bounds, strict=True)
+        nulls = pa.nulls(len(gate.bounds), pa.int64())
         columns = {
             WRITER: pa.array(writers, pa.string()),
             POSITION: pa.array(positions, pa.int64()),
             "t": nulls,
             "j": nulls,
         }
-        flags = {name: pa.repeat(pa.scalar(False), len(chosen)) for name in _FLAGS}  # noqa: FBT003
+        flags = {name: pa.repeat(pa.scalar(False), len(gate.bounds)) for name in _FLAGS}  # noqa: FBT003
         extra = pa.table({**columns, "b": pa.array(times, pa.int64()), **flags})
         items = pa.concat_tables([items.select(extra.column_names).cast(extra.schema), extra])
     return items if _in_order(items) else plain(items).sort_by([(WRITER, "ascending"), (POSITION, "ascending")])
@@ -116,12 +110,6 @@ def runs(items: pa.Table, keys: list[str]) -> Iterable[tuple[tuple, pa.Table]]: 
     for start, stop in zip(starts, starts[1:], strict=False):
         part = items.slice(start, stop - start)
         yield tuple(part[key][0].as_py() for key in keys), part
-
-
-def by_block(items: pa.Table, block: int) -> dict[Key, pa.Table]:
-    """Return the items of each block."""
-    numbered = items.append_column("blk", pc.divide(items[POSITION], block))
-    return {(writer, number): part.drop_columns("blk") for (writer, number), part in runs(numbered, [WRITER, "blk"])}
 
 
 def _changes(items: pa.Table, key: str) -> np.ndarray:

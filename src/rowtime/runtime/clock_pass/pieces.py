@@ -71,7 +71,7 @@ class InterleavedError(Exception):
 def judged_apart(items: pa.Table, gate: Gate) -> tuple[Verdict, Judged]:
     """Judge the items of one task; return the verdict, and what the task that has all of them needs to know."""
     judging = Judging(gate)
-    for (writer,), run in runs(with_bounds(items, gate, None), [WRITER]):
+    for (writer,), run in runs(with_bounds(items, gate), [WRITER]):
         judging.run(writer, run)
     verdict = judging.verdict()
     return verdict, Judged([*_pieces(items, gate)], verdict.refused)
@@ -116,7 +116,7 @@ class _NotCalmError(Exception):
 def _pieces(items: pa.Table, gate: Gate) -> Iterator[Piece]:
     """Yield what has to be known of the items, in pieces of one writer, in order."""
     wanted = [WRITER, POSITION, *columns_of_gate(gate)]
-    for (writer,), run in runs(with_bounds(items, replace(gate, bounds=()), None), [WRITER]):
+    for (writer,), run in runs(with_bounds(items, replace(gate, bounds=())), [WRITER]):
         if not _may_be_calm(run, gate):
             yield _narrow(run, wanted)
             continue
@@ -189,7 +189,7 @@ def _in_order(gate: Gate, parts: Sequence[Judged]) -> Iterator[tuple[str, Piece]
         return
     tables = [plain(filled(piece)) for _, piece in placed if isinstance(piece, pa.Table)]
     whole = pa.concat_tables([_NONE, *tables], promote_options="permissive")
-    yield from ((writer, run) for (writer,), run in runs(with_bounds(whole, gate, None), [WRITER]))
+    yield from ((writer, run) for (writer,), run in runs(with_bounds(whole, gate), [WRITER]))
 
 
 def _skip(judging: Judging, calm: Calm) -> None:

@@ -8,20 +8,24 @@ computed again with one more trial, and so are all ticks after it.
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import TaskContext
 
 from rowtime.core.columns import ASKED_GROUP, ASKED_PASSED, ASKED_ROW
 from rowtime.frames.answers import Answers, Call, Part
 from rowtime.frames.attempted import TRIED_VALUE, attempted
 from rowtime.frames.builtin import spark_functions
 from rowtime.frames.catalyst import any_kind_of, computed_by
+from rowtime.frames.collation_keys import key_column
 from rowtime.frames.kinds import spark_type
 from rowtime.frames.queries import Uncomputed
 from rowtime.frames.words import Untranslated
@@ -62,6 +66,7 @@ class Questions:
     """What Spark is asked in the ticks of a plan: types of expressions, and in rounds the values of ``parts``.
 
     ``asking``: by operator, in how many rounds, with those of the operators below it. ``given``: values that are known.
+    ``when``: in which rounds a part is asked for, after those that it depends on.
     """
 
     functions: frozenset[str] = frozenset()
@@ -69,6 +74,7 @@ class Questions:
     parts: tuple[Part, ...] = ()
     asking: Mapping[str, int] = field(default_factory=dict)
     given: Values = field(default_factory=dict)
+    when: Mapping[Part, frozenset[int]] = field(default_factory=dict)
 
     @property
     def rounds(self) -> int:
@@ -89,8 +95,9 @@ class Questions:
         below = max((rounds for name, rounds in self.asking.items() if name in first), default=0)
         of_first = {name: rounds for name, rounds in self.asking.items() if name in first | readers}
         others = {name: max(rounds - below, 1) for name, rounds in self.asking.items() if name not in first}
-        alone = tuple(part for part in self.parts if not part.groups)
-        return replace(self, parts=alone, asking=of_first), replace(self, asking=others)
+        of_rows = tuple(part for part in self.parts if not part.groups)
+        later = {part: frozenset(max(number - below, 0) for number in numbers) for part, numbers in self.when.items()}
+        return replace(self, parts=of_rows, asking=of_first), replace(self, asking=others, when=later)
 
     def more(self, spark: SparkSession, parts: Mapping[Part, bool], rounds: Mapping[str, int]) -> Questions:
         """Return what is asked from now on, without a job: types of ``parts``, and values of those marked."""
@@ -100,14 +107,22 @@ class Questions:
         asking = {**self.asking}
         for name, number in rounds.items() if valued else ():
             asking[name] = max(number, asking.get(name, 0))
-        return replace(self, kinds=kinds, parts=(*self.parts, *new), asking=asking)
+        now = {part: {number - 1 for number in rounds.values() if number} for part in valued}
+        more = replace(self, kinds=kinds, parts=(*self.parts, *new), asking=asking)
+        return more.timed(now)
+
+    def timed(self, when: Mapping[Part, Collection[int]]) -> Questions:
+        """Return it with more rounds in which parts are asked for."""
+        return replace(self, when={**self.when, **{p: self.when.get(p, frozenset()) | {*of} for p, of in when.items()}})
 
     def rehearsed(self, spark: SparkSession, trial: Callable[[Answers], AllWanted | None]) -> Questions:
         """Return what a ``trial`` of a tick without rows asks, found without a job."""
         questions = self
         for _ in range(_LONGEST):
-            more = trial(questions.answers({}))
-            before, questions = questions, questions if more is None else questions.more(spark, more.parts, more.rounds)
+            answers, before = questions.answers({}), questions
+            more = trial(answers)
+            questions = questions if more is None else questions.more(spark, more.parts, more.rounds)
+            questions = questions.timed(answers.rounds)
             if questions == before:
                 break
         return questions
@@ -150,14 +165,26 @@ class Questions:
 
     def chained(self, spark: SparkSession, rows: DataFrame, trial: Trial) -> DataFrame:
         """Return ``rows``, of one partition, and after them the values of all rounds."""
+        others = [n for n, part in enumerate(self.parts) if not part.calls]
         for number in range(self.rounds):
-            rows = self._tried(rows, trial, number)
-            for n, part in enumerate(self.parts):
-                compute = self._aggregated if part.groups else partial(self._computed, spark)
-                rows = compute(rows, f"{_ROUND} = {number} AND {_PART} = {n}", n, part)
+            calling = [n for n, part in enumerate(self.parts) if part.calls and number in self.when.get(part, ())]
+            rows = self._tried(rows, trial, number, calling[:1])
+            for n in calling:
+                if n != calling[0]:
+                    rows = rows.mapInArrow(partial(alone, number, n), rows.schema)
+                rows = self._with_values(spark, rows, number, n)
+            if calling and others:
+                rows = rows.mapInArrow(together, rows.schema)
+            for n in others:
+                rows = self._with_values(spark, rows, number, n)
         return rows
 
-    def _tried(self, rows: DataFrame, trial: Trial, number: int) -> DataFrame:
+    def _with_values(self, spark: SparkSession, rows: DataFrame, number: int, n: int) -> DataFrame:
+        part = self.parts[n]
+        compute = self._aggregated if part.groups else partial(self._computed, spark)
+        return compute(rows, f"{_ROUND} = {number} AND {_PART} = {n}", n, part)
+
+    def _tried(self, rows: DataFrame, trial: Trial, number: int, only: Sequence[int]) -> DataFrame:
         from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - Spark
         from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - Spark
 
@@ -169,7 +196,7 @@ class Questions:
             for n, part in enumerate(self.parts):
                 schema = schema.add(_given(n), _struct(part))
                 schema = schema.add(_value(n), StructType().add(TRIED_VALUE, spark_type(self.kinds[part])))
-        wanted = partial(self._wanted, trial, number, to_arrow_schema(schema, timezone="UTC"))
+        wanted = partial(self._wanted, trial, number, to_arrow_schema(schema, timezone="UTC"), only)
         return rows.mapInArrow(wanted, schema)
 
     @staticmethod
@@ -179,10 +206,12 @@ class Questions:
         named = rows.select("*", *(given[f"c{at}"].alias(name) for at, (name, _) in enumerate(part.columns)))
         if part.is_row:
             named = named.select("*", functions.expr(part.sql).alias(ASKED_ROW))
-            given_value = functions.struct(functions.col(ASKED_ROW).alias(TRIED_VALUE))
+            computed = functions.struct(functions.col(ASKED_ROW).alias(TRIED_VALUE))
+        elif part.key:
+            computed = functions.struct(key_column(spark, part).alias(TRIED_VALUE))
         else:
-            given_value = attempted(spark, [part.sql])
-        tried = functions.when(functions.expr(mine), given_value).otherwise(functions.col(value))
+            computed = attempted(spark, [part.sql])
+        tried = functions.when(functions.expr(mine), computed).otherwise(functions.col(value))
         return named.select(*(tried.alias(value) if name == value else quoted(name) for name in rows.columns))
 
     @staticmethod
@@ -205,10 +234,18 @@ class Questions:
         return groups.agg(*(of.alias(name) for name, of in first.items())).select(*map(quoted, rows.columns))
 
     def _wanted(
-        self, trial: Trial, number: int, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+        self, trial: Trial, number: int, schema: pa.Schema, only: Sequence[int], batches: Iterable[pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
-        """Pass rows on, and after them those whose values a trial of the tick wants; runs on an executor."""
-        passed = [*batches]
+        """Pass rows on, and after them those whose values a trial of the tick wants; runs on an executor.
+
+        ``only``: the part that may be computed next for no other rows, if there is one.
+        """
+        rows = self._passed_and_wanted(trial, number, schema, [*together(batches)])
+        yield from alone(number, only[0], rows) if only else rows
+
+    def _passed_and_wanted(
+        self, trial: Trial, number: int, schema: pa.Schema, passed: Sequence[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
         read, values = self.apart(passed, number)
         more = trial(read, self.answers(values))
         for batch in filter(len, passed):
@@ -216,8 +253,8 @@ class Questions:
         for one in more.wanted if more is not None else ():
             operator, times = one.call
             for part, rows in zip(one.parts, one.rows or (), strict=False):  # none if types are wanted
-                if part not in self.parts:
-                    continue
+                if part not in self.parts or (part.calls and number not in self.when.get(part, ())):
+                    continue  # a call that is not due yet is wanted again in its round
                 n, count = self.parts.index(part), rows.num_rows
                 columns = {ASKED_GROUP: rows[ASKED_GROUP] if part.groups else pa.array(range(count), pa.int64())}
                 columns[_given(n)] = _structs(rows, schema.field(_given(n)).type)
@@ -250,6 +287,42 @@ class Questions:
 
 def _merged(values: Values, more: Values) -> Values:
     return {call: {**values.get(call, {}), **more.get(call, {})} for call in {**values, **more}}
+
+
+def alone(number: int, part: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Pass on only the rows of a part in a round, because no function of the user may be called for others.
+
+    The others are in a file until the next step of this task; Spark removes its folder. Runs on an executor.
+    """
+    given = [*together(batches)]
+    file = _aside()
+    with pa.OSFile(str(file), "wb") as sink:
+        others: pa.RecordBatchWriter | None = None
+        for batch in given:
+            mine = pc.and_(pc.equal(batch[_ROUND], number), pc.equal(batch[_PART], part))
+            mine = pc.fill_null(mine, fill_value=False)
+            others = others or pa.ipc.new_stream(sink, batch.schema)
+            others.write_batch(batch.filter(pc.invert(mine)))
+            if any(mine.to_pylist()):
+                yield batch.filter(mine)
+        if others is not None:
+            others.close()
+
+
+def together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Pass on rows, and those that `alone` has kept aside before; runs on an executor."""
+    yield from [*batches]
+    file = _aside()
+    if file.exists() and file.stat().st_size:
+        with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as kept:
+            yield from kept
+    file.unlink(missing_ok=True)
+
+
+def _aside() -> Path:
+    task = TaskContext.get()
+    assert task is not None
+    return Path(os.environ["SPARK_LOCAL_DIRS"].partition(",")[0]) / f"rowtime-aside-{task.taskAttemptId()}.arrow"
 
 
 def _as(schema: pa.Schema, table: pa.Table) -> pa.Table:

@@ -17,7 +17,7 @@ from rowtime.core.columns import WRITER
 from rowtime.core.threads import processors
 from rowtime.frames.answers import Answers
 from rowtime.frames.queries import SETTINGS
-from rowtime.runtime.executors.catalyst_steps import GroupRows, Questions, groups_wanted
+from rowtime.runtime.executors.catalyst_steps import GroupRows, Questions, groups_wanted, together
 from rowtime.runtime.executors.levels import (
     computed_part,
     computed_whole,
@@ -173,7 +173,7 @@ def _task(
     packed: bytes, streams: Mapping[str, Form], cores: int, questions: Questions, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     _settle(cores)
-    read, values = questions.apart([*batches], questions.rounds)
+    read, values = questions.apart([*together(batches)], questions.rounds)
     yield _reported(computed(packed, partial(apart, streams, read), questions.answers(values)))
 
 
@@ -188,7 +188,7 @@ def _part(
     packed: bytes, streams: Mapping[str, Form], questions: Questions, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     _settle(1)
-    read, values = questions.apart([*batches], questions.rounds)
+    read, values = questions.apart([*together(batches)], questions.rounds)
     part = computed_part(packed, _number(), partial(apart, streams, read), questions.answers(values))
     for number, piece, body in in_pieces(_number(), part):
         columns = [pa.array([number], pa.int32()), pa.array([piece], pa.int32()), pa.array([body], pa.binary())]
@@ -204,7 +204,7 @@ def _rest(
     packed: bytes, cores: int, questions: Questions, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     _settle(cores)
-    given, values = questions.apart([*batches], questions.rounds)
+    given, values = questions.apart([*together(batches)], questions.rounds)
     if given:
         yield _reported(computed_whole(packed, _given(given), questions.answers(values)))
 

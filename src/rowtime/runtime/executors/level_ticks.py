@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from rowtime.core.clock import strongest
 from rowtime.core.columns import BOUND, WRITER
-from rowtime.frames.local import LocalFrame
+from rowtime.frames.frame import Frame
 from rowtime.frames.tables import Column, put_together
 from rowtime.operators.contract import Control, Delta, Operator
 from rowtime.operators.contract.gates import Gate, Verdict
@@ -27,9 +27,6 @@ from rowtime.runtime.clock_pass.gate_items import filled, items_of
 from rowtime.runtime.clock_pass.pieces import Judged, Marks, folded, judged_apart, starts_of
 from rowtime.runtime.meter import Measured
 from rowtime.runtime.tick import RunningTick
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 Call = tuple[str, int]
 """A judgement of a tick: the operator, and how many it has had before."""
@@ -96,9 +93,8 @@ class PartTick(RunningTick):
     def decided(
         self,
         node: Operator,
-        rows: DataFrame,
+        rows: Frame,
         gate: Gate,
-        count: int | None,  # noqa: ARG002 - of all rows at once
         peeked: Iterable[pa.Table] | None,
     ) -> Verdict:
         """Judge the rows of this task, and note their items."""
@@ -144,12 +140,10 @@ class FoldingTick(RunningTick):
                 self._refused.setdefault(gate, []).extend(files)
             self.meter.add(part.measured)
 
-    def decided(
-        self, node: Operator, rows: DataFrame, gate: Gate, count: int | None, peeked: Iterable[pa.Table] | None
-    ) -> Verdict:
+    def decided(self, node: Operator, rows: Frame, gate: Gate, peeked: Iterable[pa.Table] | None) -> Verdict:
         """Judge at a gate of level 0 by the items of all tasks; raises ``MisjudgedError``."""
         if node.name not in self._first:
-            return super().decided(node, rows, gate, count, peeked)
+            return super().decided(node, rows, gate, peeked)
         call = _call(self._calls, node)
         return folded(gate, [part.judged.get(call, _NOTHING) for part in self._parts])
 
@@ -163,12 +157,12 @@ class FoldingTick(RunningTick):
     def account(  # noqa: PLR0913 - as in the contract
         self,
         node: Operator,
-        rows: DataFrame,
+        rows: Frame,
         verdict: Verdict,
         time: str,
         clock: str | None = None,
         peek: Peek | None = None,
-    ) -> DataFrame:
+    ) -> Frame:
         """Count the rows in the ledger; the tasks of level 0 have written those that they refuse."""
         if node.name not in self._first:
             return super().account(node, rows, verdict, time, clock, peek)
@@ -181,8 +175,8 @@ class FoldingTick(RunningTick):
         if not given:
             return delta
         fields, tables = given[0].fields, [one.rows for one in given]
-        rows = LocalFrame.of(self.spark, put_together(fields, tables), fields)
-        return replace(delta, rows=rows, count=sum(map(len, tables)), peek=None, partial=given[0].partial)
+        rows = Frame.of(self.spark, put_together(fields, tables), fields)
+        return replace(delta, rows=rows, peek=None, partial=given[0].partial)
 
     def given_below(self) -> dict[str, int]:
         """Return how many rows the operators of level 0 gave, where each task knows it."""

@@ -23,7 +23,7 @@ from rowtime.runtime.clock_pass.pieces import Marks, MisjudgedError
 from rowtime.runtime.executors.level_ticks import Call, FoldingTick, Part, PartTick
 from rowtime.runtime.executors.scans import Read, copy_in, with_read
 from rowtime.runtime.executors.steps import AllWanted
-from rowtime.runtime.executors.work import Report, Unknown, Work, done, refusing_rows, running_of, unpacked, wanted_by
+from rowtime.runtime.executors.work import Report, Unknown, Work, done, running_of, unpacked, wanted_by
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.late_session import NoSession
 from rowtime.runtime.sources.elsewhere import Elsewhere
@@ -124,21 +124,20 @@ def _part(work: Work, number: int, read: Callable[[], Read], copies: Path) -> Pa
     copy_in(copies, taken)
     whole = divided.elsewhere(work.taken, {name: of.part.rows for name, of in work.taken.items()})
 
-    def intakes(node: Operator, control: StreamClocks, here: bool) -> Intake:  # noqa: FBT001 - of a callable
-        facts = intake_of(NoSession(), whole[node.name], control, here=here)  # type: ignore[arg-type]
-        mine = intake_of(NoSession(), taken[node.name], control, here=here)  # type: ignore[arg-type]
+    def intakes(node: Operator, control: StreamClocks) -> Intake:
+        facts = intake_of(NoSession(), whole[node.name], control)  # type: ignore[arg-type]
+        mine = intake_of(NoSession(), taken[node.name], control)  # type: ignore[arg-type]
         return replace(facts, rows=mine.rows, count=mine.count, peek=mine.peek)
 
     tick = running_of(PartTick, work, intakes, {})
     tick.begin(divided.starts_of(number))
-    with refusing_rows():
-        deltas = work.steps.done(tick, only=levels.first)
-        exchanged = {name: deltas[name] for name in levels.exchanged}
-        for name, reader in levels.combining():
-            exchanged[name] = work.steps.combined(tick, reader, exchanged[name])
-        part = tick.part(number, exchanged, [reader for _, reader in levels.combining()])
-        part.given = work.steps.counted(tick, deltas)
-        arrived(work.tick.folder)
+    deltas = work.steps.done(tick, only=levels.first)
+    exchanged = {name: deltas[name] for name in levels.exchanged}
+    for name, reader in levels.combining():
+        exchanged[name] = work.steps.combined(tick, reader, exchanged[name])
+    part = tick.part(number, exchanged, [reader for _, reader in levels.combining()])
+    part.given = work.steps.counted(tick, deltas)
+    arrived(work.tick.folder)
     part.counts = {name: of.rows for name, of in taken.items()}
     return part
 
@@ -189,8 +188,8 @@ def _folded(work: Work, parts: Sequence[Part]) -> Report:
         counts[name] = None if None in of_parts else sum(filter(None, of_parts))
     taken = _divided(work).elsewhere(work.taken, counts)
 
-    def intakes(node: Operator, control: StreamClocks, here: bool) -> Intake:  # noqa: FBT001 - of a callable
-        return intake_of(NoSession(), taken[node.name], control, here=here)  # type: ignore[arg-type]
+    def intakes(node: Operator, control: StreamClocks) -> Intake:
+        return intake_of(NoSession(), taken[node.name], control)  # type: ignore[arg-type]
 
     tick = running_of(FoldingTick, work, intakes, work.stages)
     tick.fold([node.name for node in work.steps.levels.first], parts)

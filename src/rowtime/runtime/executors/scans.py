@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from rowtime.core.columns import SCAN
 from rowtime.frames.kinds import holds
-from rowtime.frames.tables import Column
+from rowtime.frames.tables import Column, handed_out
 from rowtime.runtime.intake import Taken
 from rowtime.runtime.late_session import NeedsSparkError
 from rowtime.runtime.local_rows import fields_of
@@ -184,7 +184,7 @@ def _decoded(decoding: Decoding | None, tables: Sequence[pa.Table]) -> Sequence[
 
 def read_here(scans: Sequence[StreamScan]) -> Read:
     """Return the rows in this process, as a task would have them."""
-    return {one.stream: _decoded(one.scan.decoding, [one.scan.rows.toArrow()]) for one in scans}
+    return {one.stream: _decoded(one.scan.decoding, [handed_out(one.scan.rows)]) for one in scans}
 
 
 def _columns(number: int, form: Form) -> list[str]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rowtime.frames.answers import ANSWERS, Part, Wanted
-from rowtime.frames.local import is_local
 from rowtime.operators.contract import Delta, Operator, quoted
 from rowtime.operators.rows.attempt import all_computed
 from rowtime.plan.levels import Levels
@@ -63,7 +62,7 @@ class Steps:
         few = uncounted(plan)
         demands = adopted_files(program, types.of, takers), visible_changes(program)
         at_once = computed_at_once(program.operators)
-        look = None if program.stops else CloseLook(program, defers=True)
+        look = CloseLook(program, defers=True)
         watched, levels = to_watch(plan, few), Levels.of(program.operators)
         return cls(program.operators, *demands, few, watched, program.read_once, at_once, look, levels)
 
@@ -85,12 +84,11 @@ class Steps:
             if wanted and any(child.name not in deltas for child in node.inputs):
                 continue  # what it is given is not known yet
             given = [deltas[child.name] for child in node.inputs]
-            running.here = bool(given) and all(of.rows is None or is_local(of.rows) for of in given)
             if answers is not None:
                 answers.steps(node.name, [child.name for child in node.inputs])
             try:
                 delta = look.step(running, node, given) if look else self._computed(node, node.step(running, given))
-                delta = running.given.watched(running.spark, node, delta, {} if look else self.watched)
+                delta = running.given.watched(node, delta, {} if look else self.watched)
                 deltas[node.name] = running.received(node, delta)
             except Wanted as more:
                 assert answers is not None
@@ -98,7 +96,7 @@ class Steps:
                 rounds[node.name] = answers.depth(node.name) + (more.rows is not None)
                 continue
             rows = deltas[node.name].rows
-            if is_local(rows) and node.name not in self.read_once:
+            if rows is not None and node.name not in self.read_once:
                 rows.share()
             tap(node, deltas[node.name])
         if wanted:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rowtime.core.log import LOG
 from rowtime.frames.answers import Part
-from rowtime.frames.local import MOST
+from rowtime.frames.frame import MOST
 from rowtime.frames.queries import Uncomputed
 from rowtime.operators.contract import Delta
 from rowtime.operators.streams.computed_once import loaded

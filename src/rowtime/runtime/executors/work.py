@@ -11,17 +11,15 @@ import pickle
 import sys
 import tempfile
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.imported import staying
 from rowtime.core.stores import Place
 from rowtime.frames.answers import ANSWERS, Answers, Part
-from rowtime.frames.as_dataframe import HANDING_OVER
 from rowtime.operators.contract import Operator
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.stream_clocks import StreamClocks
@@ -187,8 +185,8 @@ def computed(packed: bytes, read: Callable[[], Read], answers: Answers) -> bytes
 
 
 def _done(work: Work) -> Report:
-    def intakes(node: Operator, control: StreamClocks, here: bool) -> Intake:  # noqa: FBT001 - of a callable
-        return intake_of(_SESSION, work.taken[node.name], control, here=here)
+    def intakes(node: Operator, control: StreamClocks) -> Intake:
+        return intake_of(_SESSION, work.taken[node.name], control)
 
     return done(work, running_of(RunningTick, work, intakes, work.stages))
 
@@ -196,7 +194,7 @@ def _done(work: Work) -> Report:
 def running_of(
     kind: type[T],
     work: Work,
-    intakes: Callable[[Operator, StreamClocks, bool], Intake],
+    intakes: Callable[[Operator, StreamClocks], Intake],
     stages: Mapping[str, Stage],
 ) -> T:
     """Return the tick of some work, of the class ``kind``, in a process without a session."""
@@ -208,30 +206,15 @@ def running_of(
     return running
 
 
-@contextmanager
-def refusing_rows() -> Iterator[None]:
-    """Let nothing be handed over to Spark: `NeedsSparkError` is raised."""
-    before = HANDING_OVER.set(_refuse)
-    try:
-        yield
-    finally:
-        HANDING_OVER.reset(before)
-
-
 def done(work: Work, running: RunningTick) -> Report:
     """Let the operators step, and return the report; all files are durable."""
     tick = work.tick
-    with refusing_rows():
-        deltas = work.steps.done(running, look=work.steps.look if work.looks else None)
-        given = work.steps.counted(running, deltas)
-        running.held = held(running, work.steps.operators, running.entry()["segments"])
-        for folder in (tick.folder, *(stage.folder for stage in work.stages.values())):
-            arrived(folder)
+    deltas = work.steps.done(running, look=work.steps.look if work.looks else None)
+    given = work.steps.counted(running, deltas)
+    running.held = held(running, work.steps.operators, running.entry()["segments"])
+    for folder in (tick.folder, *(stage.folder for stage in work.stages.values())):
+        arrived(folder)
     return Report(running.outcome(), {name: dict(delta.clocks) for name, delta in deltas.items()}, given)
-
-
-def _refuse() -> NoReturn:
-    raise NeedsSparkError("rows that Spark has to take over")
 
 
 def _reason(error: BaseException) -> str:

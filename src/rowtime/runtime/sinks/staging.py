@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -11,35 +10,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from rowtime.core.clock import least
-from rowtime.core.columns import DUE, LINE, POSITION, ROUTE, ROWTIME, WRITER
+from rowtime.core.columns import DUE, LINE, POSITION, ROWTIME, WRITER
 from rowtime.core.stores import Place, below
-from rowtime.frames.local import is_local
 from rowtime.frames.queries import give_back
 from rowtime.frames.tables import sorted_by
 from rowtime.operators.contract import Delta, quoted
 from rowtime.operators.contract.state import Route, Segment
-from rowtime.operators.rows.collected import collected
 from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.runtime.file_form import FUNCTIONS, FileForm, writer_options
-from rowtime.runtime.route_rows import SMALL
-from rowtime.runtime.segment_writer import fits_the_driver, write_routes
+from rowtime.runtime.segment_writer import write_routes
 from rowtime.runtime.sinks.contract import Batch, Owned, Sink
 from rowtime.runtime.spark_paths import for_spark
 from rowtime.state.files import begin_to_sync, check_sum, make_folder, move
 from rowtime.state.memory import read_table
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
+    from rowtime.frames.frame import Frame
     from rowtime.operators.gates.column_limits import Limit
     from rowtime.runtime.sinks.ownership import Claim
     from rowtime.runtime.tick import RunningTick
 
 TEXT_FORMATS = FUNCTIONS
-_TERM = re.compile(r"(?P<what>.*?)(?: (?P<way>ASC|DESC))?(?: NULLS (?P<nulls>FIRST|LAST))?")
 
 
 @dataclass(frozen=True)
@@ -78,7 +73,6 @@ class Stage:
         self._sums: dict[str, int | None] = {}
         self.gathered: Gathered | None = None
         self.part: int | None = None  # of a tick that a migration computes in several parts
-        self.tried = 5 * SMALL  # the number of source rows up to which a result of unknown size may be small
 
     def claim(self, claim: Claim) -> Callable[[], None]:
         """Claim the target; the returned function records the ownership. Raises ``Refused`` (`ownership`)."""
@@ -172,16 +166,12 @@ class Stage:
     def _write(self, tick: RunningTick, node: SinkNode, delta: Delta) -> list[list[Any]]:
         assert delta.rows is not None
         order = node.input.emits().order if node.ordered else ()
-        # Rows that the driver collects anyway are sorted there, if by numbers and names.
-        on_driver = order in ((ROWTIME, WRITER, POSITION), (POSITION,)) and fits_the_driver(delta.rows, delta.count)
+        plain = order in ((ROWTIME, WRITER, POSITION), (POSITION,))  # sorted after other columns are computed
         names = node.columns
         form = replace(FileForm.of(node, names), required=getattr(self.sink, "required", frozenset()))
         if self._place() != str(self.folder):  # inside of the checkpoint, where nobody else reads the files
             form = replace(form, dictionary=False)
-        if form.folders and not fits_the_driver(delta.rows, delta.count):
-            rows = _together(delta.rows, form.split, order)
-        else:
-            rows = ordered(delta.rows, node, delta.count) if order and not on_driver else delta.rows
+        rows = ordered(delta.rows, node) if order and not plain else delta.rows
         shown = [f"{ROWTIME} AS {quoted(node.rowtime)}"] if node.rowtime else []
         rows = rows.selectExpr(
             *shown, *map(self._value, node.emits().names), f"unix_micros({ROWTIME}) AS {DUE}", WRITER, POSITION
@@ -189,11 +179,10 @@ class Stage:
         columns = {name: name for name in names}
         if form.kind != "parquet":
             rows, columns = _as_text(rows, names, node, form), {name: name for name in (LINE, *form.split)}
-        table = _sorted(collected(rows), order) if on_driver else self._few(rows, delta, tick)
         stem = self._stem(tick.number)
         route = {"part": Route(0, columns, DUE)}
-        rows = rows.selectExpr("*", f"0 AS {ROUTE}") if table is None else table
-        written, tables = write_routes(rows, self.folder, stem, route, delta.count, form)
+        table = _sorted(rows.toArrow(), order) if plain else rows.toArrow()
+        written, tables = write_routes(table, self.folder, stem, route, form)
         self._tables = tables
         self._sums = {segment.path: segment.sum for segment in written["part"]}
         tick.meter.wrote(written["part"])
@@ -203,20 +192,6 @@ class Stage:
         """Return a column, in the type of the table."""
         kind = getattr(self.sink, "casts", {}).get(name)
         return f"CAST({quoted(name)} AS {kind}) AS {quoted(name)}" if kind else quoted(name)
-
-    def _few(self, rows: DataFrame, delta: Delta, tick: RunningTick) -> pa.Table | None:
-        """Return rows of unknown number, in order, if they are few; if not, the next try has half the limit.
-
-        A sort of unknown length computes its rows twice, to find the ranges of its tasks; this does it once.
-        """
-        if delta.count is not None or delta.about is None or delta.about > self.tried:
-            return None
-        table = collected(rows.limit(SMALL + 1))
-        tick.given.limited(SMALL + 1, whole=table.num_rows <= SMALL)
-        if table.num_rows <= SMALL:
-            return table
-        self.tried = delta.about // 2
-        return None
 
     def _take(self, tick: RunningTick, segment: Segment) -> list[Any]:
         """Take over a file in the sink's form: it is moved, not written again."""
@@ -302,23 +277,12 @@ def _behind(before: Mapping[str, Any], staged: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def ordered(rows: DataFrame, node: SinkNode, count: int | None) -> DataFrame:
-    """Return rows in stream order: one sorted task for a small tick, a range sort for a large one."""
+def ordered(rows: Frame, node: SinkNode) -> Frame:
+    """Return rows in stream order."""
     shape = node.input.emits()
     # A select list may omit columns that order the changes of one version; then all that it has decide.
     order = shape.order if shape.shows_order else (*shape.shown_order, *map(quoted, shape.names))
-    if is_local(rows) and (sorted_rows := rows.in_order(order)) is not None:
-        return sorted_rows
-    terms = [_term(text) for text in order]
-    if count is not None and count <= SMALL:
-        return rows.coalesce(1).sortWithinPartitions(*terms)
-    return rows.sort(*terms)
-
-
-def _together(rows: DataFrame, split: Sequence[str], order: Sequence[str]) -> DataFrame:
-    """Return the rows of each folder in one task and in stream order, so that a large tick has few files in each."""
-    values = [F.col(quoted(name)) for name in split]
-    return rows.repartition(*values).sortWithinPartitions(*values, *map(_term, order))
+    return rows.in_order(order)
 
 
 def _sorted(rows: pa.Table, order: Sequence[str]) -> pa.Table:
@@ -329,17 +293,7 @@ def _sorted(rows: pa.Table, order: Sequence[str]) -> pa.Table:
     return rows
 
 
-def _term(text: str) -> Column:
-    """Return a sort term of a shape as a Spark column; Spark does not parse directions inside an expression."""
-    match = _TERM.fullmatch(text)
-    assert match is not None
-    column, down = F.expr(match["what"]), match["way"] == "DESC"
-    if (match["nulls"] or ("LAST" if down else "FIRST")) == "FIRST":
-        return column.desc_nulls_first() if down else column.asc_nulls_first()
-    return column.desc_nulls_last() if down else column.asc_nulls_last()
-
-
-def _as_text(rows: DataFrame, names: list[str], node: SinkNode, form: FileForm) -> DataFrame:
+def _as_text(rows: Frame, names: list[str], node: SinkNode, form: FileForm) -> Frame:
     packed = f"struct({', '.join(quoted(name) for name in names if name not in form.split)})"
     options = writer_options(node.format, node.options)
     return rows.selectExpr(

@@ -26,7 +26,7 @@ from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.shared_paths import local
 from rowtime.core.stores import Place, on_store
 from rowtime.expr.store_assignment import as_read
-from rowtime.frames.kinds import holds, named
+from rowtime.frames.kinds import is_read, named
 from rowtime.operators.contract import quoted
 from rowtime.plan.bind.sink_options import partitions_of
 from rowtime.plan.formats.files import FAILFAST, GLOB, GROWING, MODE_OF_RECORDS, OF_ROWTIME
@@ -260,7 +260,7 @@ class FilesSource(Source):
 
     def divided(self, part: Slice, many: int) -> Division | None:
         """Return parts of files; of text only if those who read them copy the files (`TickCopies`)."""
-        reads = self.constants(part) is not None and all(holds(kind) for _, kind in self.fields)
+        reads = self.constants(part) is not None and all(is_read(kind) for _, kind in self.fields)
         if not reads or (self.decodes and not self.waits) or (self.kind == "parquet" and self._options):
             return None
         shares = shares_of(part, many, parquet=self.kind == "parquet")

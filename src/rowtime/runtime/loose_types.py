@@ -1,4 +1,4 @@
-"""Rows of Spark on the driver, as Arrow tables whose nested values are all nullable.
+"""Types whose nested values are all nullable.
 
 Arrow refuses a NULL struct whose fields are declared non-null, and the declarations differ from tick to tick.
 """
@@ -7,50 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from rowtime.core.columns import POSITION, WRITER
 from rowtime.core.errors import refuse
-from rowtime.frames.kinds import holds, type_text
-from rowtime.frames.local import LocalFrame, is_local
-from rowtime.operators.contract import functions as F
-from rowtime.operators.contract.peek import Peek
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
 
-def collected(rows: DataFrame) -> pa.Table:
-    """Return the rows, by one Spark job."""
-    return loosened(rows).toArrow()
-
-
-def few(rows: DataFrame, most: int) -> DataFrame:
-    """Return the same rows on the driver, by one Spark job, if they are at most so many."""
-    fields = [(field.name, type_text(field.dataType)) for field in rows.schema.fields]
-    if is_local(rows) or not all(holds(kind) for _, kind in fields):
-        return rows
-    table = collected(rows.limit(most + 1))
-    return rows if table.num_rows > most else LocalFrame.of(rows.sparkSession, table, fields) or rows
-
-
-def times_of(rows: DataFrame | None, peek: Peek | None, name: str) -> pa.Table | None:
-    """Return writer, position and a time (``t``, BIGINT µs) of each row; ``None`` if that needs a query.
-
-    They are in the driver's memory, or the source's own reader reads them.
-    """
-    if is_local(rows) and rows.known is not None and WRITER in rows.columns:
-        times = rows.column(name).cast("int64")
-        return pa.table({WRITER: rows.column(WRITER), POSITION: rows.column(POSITION), "t": times})
-    pieces = None if peek is None else peek.times(name)
-    return None if pieces is None else pa.concat_tables(pieces)
-
-
 def loosened(rows: DataFrame) -> DataFrame:
     """Return the rows with the same values, in types whose nested values are nullable."""
-    if is_local(rows):
-        return rows
     for field in rows.schema.fields:
         if _holds_months(field.dataType):
             name = "a value on the way" if field.name.startswith("__") else field.name

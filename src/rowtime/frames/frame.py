@@ -1,61 +1,65 @@
-"""Rows on the driver, with the methods of a Spark DataFrame that operators use.
+"""The rows that operators step over.
 
-A frame is a query of DuckDB over Arrow tables; nothing is computed before the rows are read. Expressions without a
-translation (`frames.translated`), and all other methods of a DataFrame, are Spark's: the frame becomes a DataFrame. So
-an operator need not know which of the two it has.
+A frame is a query of DuckDB over Arrow tables; nothing is computed before the rows are read. Spark computes the values
+of expressions without a translation (`frames.translated`), and only these (`frames.catalyst`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from rowtime.frames.as_dataframe import AsDataFrame, attribute
+from rowtime.frames.answers import ANSWERS
+from rowtime.frames.called import with_calls
 from rowtime.frames.catalyst import kind_of, part_of, with_values
+from rowtime.frames.collation_keys import kind_of_keys
 from rowtime.frames.columns import places_in, selected
 from rowtime.frames.generators import generator_of, with_rows
-from rowtime.frames.kinds import array_text, arrow_of, holds, sql_type
+from rowtime.frames.joins import BESIDE, joined_by_values, same_names
+from rowtime.frames.keyed import OF_WINDOWS, key_of, with_keys, with_keys_of, with_windows_over_keys
+from rowtime.frames.kinds import array_text, arrow_of, held_type, holds, is_collated, without_zones
 from rowtime.frames.queries import FEW_ROWS, Query, Uncomputed, all_of, as_columns, called
 from rowtime.frames.spark_groups import grouped_by_spark
+from rowtime.frames.spark_names import SparkNames, attribute
 from rowtime.frames.tables import Column, delivered, sorted_by, stacked
 from rowtime.frames.translated import Item, group_key, item, order, parsed, scope_of, scope_of_fields, tested
+from rowtime.frames.unions import common, widened
 from rowtime.frames.values import Scope, Value
 from rowtime.frames.words import Untranslated
 from rowtime.kernels.frames import Ints
 from rowtime.sql.generate import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-MOST: Final = 1_000_000  # rows that the driver holds itself (docs/design/whole-ticks.md)
+MOST: Final = 1_000_000  # rows of a stream that a tick takes (docs/design/whole-ticks.md)
 _JOINS: Final = {"inner": "INNER", "left": "LEFT", "left_semi": "SEMI", "left_anti": "ANTI"}
-_BESIDE: Final = ("inner", "left")  # joins that return the columns of both sides
 
 
-class LocalFrame(AsDataFrame):
-    """Rows with columns ``fields``; ``session``: the Spark session for what is not computed here."""
+class Frame(SparkNames):
+    """Rows with columns ``fields``; ``session``: of Spark, which computes what has no translation."""
 
     def __init__(self, session: SparkSession, fields: Sequence[Column], rows: Query | pa.Table) -> None:
         self._session = session
         self.fields = tuple(fields)
         self._rows, self._shared = rows, False
-        self._spark: DataFrame | None = None
+        self.called: dict[str, tuple[str, pa.Array]] = {}  # values of calls of the user's functions, by their text
 
     @classmethod
-    def of(cls, session: SparkSession, table: pa.Table, fields: Sequence[Column]) -> LocalFrame | None:
-        """Return a frame with the rows of a table; ``None`` if frames do not support one of the types."""
-        if not all(holds(kind) for _, kind in fields):
-            return None
+    def of(cls, session: SparkSession, table: pa.Table, fields: Sequence[Column]) -> Frame:
+        """Return a frame with the rows of a table; frames hold the types of all ``fields``."""
+        assert all(holds(kind) for _, kind in fields), fields
         return cls(session, fields, as_columns(table, [name for name, _ in fields]))
 
     @classmethod
-    def empty(cls, session: SparkSession, fields: Sequence[Column]) -> LocalFrame:
+    def empty(cls, session: SparkSession, fields: Sequence[Column]) -> Frame:
         """Return a frame without rows."""
-        table = pa.table({f"c{n}": pa.array([], arrow_of(kind)) for n, (_, kind) in enumerate(fields)})
+        table = pa.table({f"c{n}": pa.array([], without_zones(arrow_of(kind))) for n, (_, kind) in enumerate(fields)})
         return cls(session, fields, table)
 
     # -- what there is ------------------------------------------------------------------
@@ -75,10 +79,20 @@ class LocalFrame(AsDataFrame):
         try:
             for text in texts:
                 if not self.translates(text):
-                    kind_of(self._session, part_of(self._session, f"{text} AS `v`", self.fields)[1])
+                    self._types(text)
         except (Untranslated, Uncomputed):
             return False
         return True
+
+    def _types(self, text: str) -> None:
+        """Ask Spark for the types of an expression and of the calls in it; raises ``Untranslated``."""
+        part = part_of(self._session, f"{text} AS `v`", self.fields)[1]
+        if not part.calls:
+            kind_of(self._session, part)
+            return
+        answers = ANSWERS.get()
+        with nullcontext() if answers is None else answers.not_counting():
+            Frame.empty(self._session, self.fields).valued([f"{text} AS `v`"])
 
     def translates(self, text: str) -> bool:
         """Return True if an expression has a translation."""
@@ -88,9 +102,9 @@ class LocalFrame(AsDataFrame):
             return False
         return True
 
-    # -- methods of a DataFrame ---------------------------------------------------------
+    # -- the rows of others -------------------------------------------------------------
 
-    def valued(self, texts: Sequence[str]) -> LocalFrame:
+    def valued(self, texts: Sequence[str]) -> Frame:
         """Return a select list; Spark computes functions of a row without a translation; raises ``Untranslated``."""
         generators = [call for text in texts if (call := generator_of(text)) is not None]
         if generators and not (len(generators) == 1 and generators[0].is_plain):
@@ -100,10 +114,23 @@ class LocalFrame(AsDataFrame):
         except Untranslated:
             if generators:
                 return with_rows(self, texts)
-            rows, texts = with_values(self, self._session, texts)
+            if any(is_collated(kind) for _, kind in self.fields) and any(map(OF_WINDOWS.search, texts)):
+                keys, texts = with_windows_over_keys(self, texts)
+                return keys.valued(texts)
+            rows, texts = with_calls(self, texts)
+            rows, texts = with_values(rows, self._session, texts)
             return rows._selected([*rows._items(texts)])  # noqa: SLF001 - one of ours
 
-    def _where(self, condition: str) -> LocalFrame:
+    def of_kinds(self, kinds: Mapping[str, str]) -> Frame:
+        """Return the same values with other types of some columns, which frames hold in the same way."""
+        rows = self._table() if self._shared else self._rows
+        return Frame(self._session, [(name, kinds.get(name, kind)) for name, kind in self.fields], rows)
+
+    def kept(self, condition: str) -> Frame:
+        """Return the rows that satisfy a condition; Spark computes it for each if it has no translation.
+
+        Raises ``Untranslated`` if it is no function of the row, and ``Uncomputed``.
+        """
         try:
             return self._of(behind=f" WHERE {tested(condition, self.scope)}")
         except Untranslated:
@@ -113,80 +140,86 @@ class LocalFrame(AsDataFrame):
             held = more._of(behind=f" WHERE c{len(self.fields)}")  # noqa: SLF001 - one of ours
             return held.valued([*map(quoted, self.columns)])
 
-    def toDF(self, *names: str) -> LocalFrame:  # noqa: N802 - Spark's name
+    def toDF(self, *names: str) -> Frame:  # noqa: N802 - Spark's name
         """As Spark's."""
         fields = [(name, kind) for name, (_, kind) in zip(names, self.fields, strict=True)]
-        return LocalFrame(self._session, fields, self.query)
+        return Frame(self._session, fields, self.query)
 
-    def unionByName(self, other: Any, allowMissingColumns: bool = False) -> DataFrame:  # noqa: FBT001, FBT002, N802, N803 - Spark's
+    def unionByName(self, other: Frame, *, allowMissingColumns: bool = False) -> Frame:  # noqa: N802, N803 - Spark's
         """As Spark's."""
-        union = self._united(other, lacking=allowMissingColumns) if isinstance(other, LocalFrame) else None
-        return self.spark().unionByName(other, allowMissingColumns=allowMissingColumns) if union is None else union
+        if allowMissingColumns:
+            return self._beside(other).unionByName(other._beside(self))
+        return self._united(other)
 
-    def distinct(self) -> DataFrame:
-        """As Spark's."""
-        groups = self.grouped([*map(quoted, self.columns)], [])
-        return self.spark().distinct() if groups is None else groups
-
-    def limit(self, most: int) -> LocalFrame:
+    def limit(self, most: int) -> Frame:
         """As Spark's."""
         return self._of(behind=f" LIMIT {most}")
 
-    def in_order(self, terms: Sequence[str]) -> LocalFrame | None:
-        """Return the rows sorted by some terms of ORDER BY; ``None`` if Spark has to sort them."""
+    def in_order(self, terms: Sequence[str]) -> Frame:
+        """Return the rows sorted by some terms of ORDER BY; raises ``Untranslated`` for a value without an order."""
         at = self._numbers(terms) if self.sized > FEW_ROWS else None  # for few, one query does all
         if at and (rows := sorted_by(self._table(), [f"c{n}" for n in at])) is not None:
-            return LocalFrame(self._session, self.fields, rows)
+            return Frame(self._session, self.fields, rows)
         try:
             return self._of(behind=f" ORDER BY {order(terms, self.scope)}")
         except Untranslated:
-            return None
+            rows, keys = with_keys_of(self, terms)
+            return rows.in_order(keys).valued([*map(quoted, self.columns)])
 
-    def grouped(self, keys: Sequence[str], aggregates: Sequence[str]) -> LocalFrame | None:
-        """Return groups by columns, with aggregates ``call AS name``; ``None`` if Spark has to make them.
+    def grouped(self, keys: Sequence[str], aggregates: Sequence[str]) -> Frame:
+        """Return groups by columns, with aggregates ``call AS name``; Spark computes those without a translation.
 
-        Spark computes aggregates without a translation; raises ``Uncomputed`` if that fails.
+        Raises ``Untranslated`` and ``Uncomputed``.
         """
         groups = self.grouped_here(keys, aggregates)
-        try:
-            return grouped_by_spark(self, keys, aggregates) if groups is None else groups
-        except Untranslated:
-            return None
+        if groups is not None:
+            return groups
+        rows, aggregates = with_calls(self, aggregates)
+        groups = None if rows is self else rows.grouped_here(keys, aggregates)
+        return grouped_by_spark(rows, keys, aggregates) if groups is None else groups
 
-    def grouped_here(self, keys: Sequence[str], aggregates: Sequence[str], gathered: str = "") -> LocalFrame | None:
-        """Return the same; ``None`` if an aggregate has no translation.
+    def grouped_here(self, keys: Sequence[str], aggregates: Sequence[str], gathered: str = "") -> Frame | None:
+        """Return groups without Spark; ``None`` if an aggregate has no translation.
 
         ``gathered``: a BIGINT column whose values become a list, in any order.
         """
         try:
-            named = [group_key(item(attribute(key), self.scope)) for key in keys]
+            named = [item(attribute(key), self.scope) for key in keys]
+            collated = [one.name for one in named if is_collated(one.value.type)]
+            if collated and not {*map(key_of, collated)} <= {*self.columns}:
+                return with_keys(self, collated).grouped_here(keys, aggregates, gathered)
+            by = ", ".join(self._compared(one).value.sql for one in named)
+            named = [self._shown(one) for one in named]
             items = [*named, *(item(text, self.scope) for text in aggregates)]
             if gathered:
                 items.append(Item(gathered, Value(f"list({self.scope.columns[gathered].sql})", array_text("bigint"))))
-            by = ", ".join(entry.value.sql for entry in items[: len(keys)])
             return self._selected(items, f" GROUP BY {by}" if by else "")
         except Untranslated:
             return None
 
-    def joined(self, other: LocalFrame, test: str, how: str) -> LocalFrame | None:
-        """Return the rows joined with those of another frame that satisfy ``test``; ``None`` if Spark has to join.
+    def joined(self, other: Frame, test: str, how: str) -> Frame:
+        """Return the rows joined with those of another frame that satisfy ``test``.
 
-        ``how``: ``inner``, ``left``, ``left_semi`` or ``left_anti``.
+        ``how``: ``inner``, ``left``, ``left_semi`` or ``left_anti``. Spark computes what has no translation, of each
+        side or of pairs; raises ``Untranslated`` and ``Uncomputed``.
         """
-        if {name.lower() for name in self.columns} & {name.lower() for name in other.columns} or how not in _JOINS:
-            return None
-        sides = (("l", self), ("r", other if how in _BESIDE else None))
+        same_names(self.columns, other.columns)
+        try:
+            return self._joined(other, test, how)
+        except Untranslated:
+            return joined_by_values(self, other, test, how, Frame._joined)
+
+    def _joined(self, other: Frame, test: str, how: str) -> Frame:
+        """Return the same; raises ``Untranslated`` for a condition without a translation."""
+        sides = (("l", self), ("r", other if how in BESIDE else None))
         scope = {name: Value(f"l.{of.sql}", of.type) for name, of in self.scope.columns.items()}
         scope |= {name: Value(f"r.{of.sql}", of.type) for name, of in other.scope.columns.items()}
-        try:
-            met = tested(test, scope_of(scope))
-        except Untranslated:
-            return None
+        met = tested(test, scope_of(scope))
         columns = [(f"{side}.c{n}", of) for side, frame in sides if frame for n, of in enumerate(frame.fields)]
         listed = ", ".join(called(column, n) for n, (column, _) in enumerate(columns))
         mine, theirs = self.query, other.query
         sql = f"SELECT {listed} FROM {mine} AS l {_JOINS[how]} JOIN {theirs} AS r ON {met}"  # noqa: S608 - translated
-        return LocalFrame(self._session, [of for _, of in columns], mine.over(sql, theirs))
+        return Frame(self._session, [of for _, of in columns], mine.over(sql, theirs))
 
     # -- the rows -----------------------------------------------------------------------
 
@@ -223,29 +256,31 @@ class LocalFrame(AsDataFrame):
         """Return how many rows its input tables have."""
         return self._rows.sized if isinstance(self._rows, Query) else int(self._rows.num_rows)
 
-    def chosen(self, which: pa.Array | pa.ChunkedArray) -> LocalFrame:
+    def chosen(self, which: pa.Array | pa.ChunkedArray) -> Frame:
         """Return the rows for which a mask is true, in the order of `toArrow`."""
-        return LocalFrame(self._session, self.fields, self._table().filter(which))
+        return Frame(self._session, self.fields, self._table().filter(which))
 
-    def taken(self, places: Ints) -> LocalFrame:
+    def taken(self, places: Ints) -> Frame:
         """Return the rows at some places, in the order of `toArrow`."""
-        return LocalFrame(self._session, self.fields, self._table().take(pa.array(places)))
+        return Frame(self._session, self.fields, self._table().take(pa.array(places)))
 
-    def computed(self, texts: Sequence[str]) -> LocalFrame:
+    def computed(self, texts: Sequence[str]) -> Frame:
         """Compute all expressions for each row, and return the same rows; raises ``Uncomputed``."""
         computed = self.valued(["*", *(f"{text} AS `__computed{n}`" for n, text in enumerate(texts))])
-        return LocalFrame(self._session, self.fields, computed._table().select(range(len(self.fields))))  # noqa: SLF001 - one of ours
+        same = Frame(self._session, self.fields, computed._table().select(range(len(self.fields))))  # noqa: SLF001 - one of ours
+        same.called = self.called
+        return same
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return the values of a column; times without their zone, which is UTC."""
         return self._table().column(self.columns.index(name))
 
-    def with_column(self, name: str, kind: str, values: pa.Array) -> LocalFrame:
+    def with_column(self, name: str, kind: str, values: pa.Array) -> Frame:
         """Return the rows with a new or replaced column, in the order of `toArrow`."""
         table, more = self._table(), as_columns(pa.table({name: values}), [name]).column(0)
         at = self.columns.index(name) if name in self.columns else len(self.fields)
         table = table.set_column(at, f"c{at}", more) if at < len(self.fields) else table.append_column(f"c{at}", more)
-        return LocalFrame(self._session, [*self.fields[:at], (name, kind), *self.fields[at + 1 :]], table)
+        return Frame(self._session, [*self.fields[:at], (name, kind), *self.fields[at + 1 :]], table)
 
     def places(self, names: Sequence[str]) -> pa.Array | None:
         """Return the place, from 0 on, of each of few rows in ascending order; ``None`` if that needs a query."""
@@ -280,7 +315,7 @@ class LocalFrame(AsDataFrame):
             else:
                 yield item(text, self.scope)
 
-    def _selected(self, items: Sequence[Item], behind: str = "") -> LocalFrame:
+    def _selected(self, items: Sequence[Item], behind: str = "") -> Frame:
         if any(selected_item.value.type == "void" for selected_item in items):
             raise Untranslated("void")
         fields = [(selected_item.name, selected_item.value.type) for selected_item in items]
@@ -289,29 +324,47 @@ class LocalFrame(AsDataFrame):
         if not behind and isinstance(self._rows, pa.Table):
             rows = selected(self._rows, [selected_item.value.sql for selected_item in items])
             if rows is not None:
-                return LocalFrame(self._session, fields, rows)
+                return Frame(self._session, fields, rows)
         texts = [selected_item.value.sql for selected_item in items]
         result = self._of(", ".join(called(text, n) for n, text in enumerate(texts)), behind, fields)
         if not behind and (below := self.query.projection) is not None:
             result._rows = replace(result.query, projection=below.over(texts))  # noqa: SLF001 - one of ours
         return result
 
-    def _of(self, what: str = "*", behind: str = "", fields: Sequence[Column] | None = None) -> LocalFrame:
+    def _of(self, what: str = "*", behind: str = "", fields: Sequence[Column] | None = None) -> Frame:
         """Return a query over the rows: its select list, and the text after FROM."""
         rows = self.query
         sql = f"SELECT {what} FROM {rows}{behind}"  # noqa: S608 - translated
-        return LocalFrame(self._session, self.fields if fields is None else fields, rows.over(sql))
+        return Frame(self._session, self.fields if fields is None else fields, rows.over(sql))
 
-    def _united(self, other: LocalFrame, *, lacking: bool) -> LocalFrame | None:
-        if lacking:
-            try:
-                return self._beside(other)._united(other._beside(self), lacking=False)  # noqa: SLF001 - one of ours
-            except Untranslated:
-                return None
+    def _compared(self, key: Item) -> Item:
+        """Return what is compared of a group's key."""
+        if is_collated(key.value.type):
+            keys = self.scope.columns[key_of(key.name).lower()]
+            key = Item(key.name, Value(keys.sql, kind_of_keys(key.value.type)))
+        return group_key(key)
+
+    def _shown(self, key: Item) -> Item:
+        """Return what a group shows of its key: of equal texts with a collation, the least by its bytes.
+
+        Spark shows the first text that it meets. The least does not depend on the order, and the least of partial
+        results is the least of all.
+        """
+        shown = group_key(key)
+        return (
+            Item(key.name, replace(shown.value, sql=f"min({shown.value.sql})"))
+            if is_collated(key.value.type)
+            else shown
+        )
+
+    def _united(self, other: Frame) -> Frame:
         theirs = {name.lower(): (n, kind) for n, (name, kind) in enumerate(other.fields)}
         mine = {name.lower(): kind for name, kind in self.fields}
-        if len(mine) != len(self.fields) or mine != {name: kind for name, (_, kind) in theirs.items()}:
-            return None
+        if len(mine) != len(self.fields) or mine.keys() != theirs.keys():
+            raise Untranslated(f"{', '.join(mine)} and {', '.join(theirs)}")
+        kinds = {name: common(self._session, kind, theirs[name][1]) for name, kind in mine.items()}
+        if any(kinds[name] != kind or kinds[name] != theirs[name][1] for name, kind in mine.items()):
+            return widened(self, kinds)._united(widened(other, kinds))  # noqa: SLF001 - one of ours
         for one, beside in ((self, other), (other, self)):  # a few rows do not make a query copy many
             if one.known is None and one.sized < (beside.known or 0):
                 one._table()  # noqa: SLF001 - one of ours
@@ -319,28 +372,15 @@ class LocalFrame(AsDataFrame):
         if isinstance(both[0], pa.Table) and isinstance(both[1], pa.Table):
             rows = stacked(both[0], both[1], [theirs[name][0] for name in mine])
             if rows is not None:
-                return LocalFrame(self._session, self.fields, rows)
+                return Frame(self._session, self.fields, rows)
         listed = ", ".join(called(f"c{theirs[name][0]}", n) for n, name in enumerate(mine))
         upper, lower = self.query, other.query
         sql = f"SELECT * FROM {upper} UNION ALL SELECT {listed} FROM {lower}"  # noqa: S608 - names of ours
-        return LocalFrame(self._session, self.fields, upper.over(sql, lower))
+        return Frame(self._session, self.fields, upper.over(sql, lower))
 
-    def _beside(self, other: LocalFrame) -> LocalFrame:
+    def _beside(self, other: Frame) -> Frame:
         """Add the columns of another frame that it lacks, as NULL."""
         mine = {name.lower() for name in self.columns}
         more = [(name, kind) for name, kind in other.fields if name.lower() not in mine]
-        nulls = (f", CAST(NULL AS {sql_type(kind)}) AS c{n}" for n, (_, kind) in enumerate(more, len(mine)))
+        nulls = (f", CAST(NULL AS {held_type(kind)}) AS c{n}" for n, (_, kind) in enumerate(more, len(mine)))
         return self._of(f"*{''.join(nulls)}", fields=[*self.fields, *more])
-
-
-def is_local(rows: Any) -> TypeGuard[LocalFrame]:
-    """Return True for rows on the driver."""
-    return isinstance(rows, LocalFrame)
-
-
-def joined(rows: DataFrame, others: DataFrame, test: str, how: str) -> DataFrame:
-    """Join rows with others by a condition of Spark SQL."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark
-
-    local: DataFrame | None = rows.joined(others, test, how) if is_local(rows) and is_local(others) else None
-    return rows.join(others, F.expr(test), how) if local is None else local

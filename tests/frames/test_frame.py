@@ -1,4 +1,4 @@
-"""Local frames compute rows as Spark does; anything that they cannot compute goes to Spark."""
+"""Frames compute rows as Spark does; Spark computes the values of what they do not translate."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from rowtime.frames.local import LocalFrame, is_local, joined
+from rowtime.frames.frame import Frame
+from rowtime.frames.kinds import holds
 from rowtime.frames.queries import Uncomputed
 from rowtime.frames.tables import put_together
+from rowtime.frames.words import Untranslated
 from rowtime.operators.rows.collations import grouped
+from tests.frames.in_spark import SparkRows, in_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,15 +49,15 @@ MADE: dict[str, Callable[[Any], Any]] = {
     "windows by structs": lambda rows: rows.selectExpr("n", "struct(k, n % 2 AS m) AS s").selectExpr(
         "n", "count(*) OVER (PARTITION BY s) AS c", "lag(n) OVER (PARTITION BY s ORDER BY n) AS l"
     ),
-    "groups": lambda rows: grouped(rows, ["k"], [
+    "groups": lambda rows: rows.grouped(["k"], [
         "count(*) AS c", "count(n) AS d", "sum(n) AS s", "min(v) AS lo", "max(v) AS hi", "max(k) AS m",
         "count(DISTINCT k) AS dk", "count_if(n > 1) AS i", "count(1) FILTER (WHERE n > 1) AS f",
         f"max_by(n, CASE WHEN t IS NOT NULL THEN {PLACE} END) AS last", f"min_by(k, {PLACE}) AS first",
     ]),
-    "one group": lambda rows: grouped(rows, [], [
+    "one group": lambda rows: rows.grouped([], [
         "sum(n) AS s", "max(t) AS t", "max_by(v, CASE WHEN k = 'b' THEN 1 ELSE 0 END) AS null",
     ]),
-    "groups of no row": lambda rows: grouped(rows.where("false"), ["k"], ["count(*) AS c"]),
+    "groups of no row": lambda rows: rows.where("false").grouped(["k"], ["count(*) AS c"]),
     "windows": lambda rows: rows.selectExpr(
         "k", "n", "row_number() OVER (ORDER BY k, n) AS i", "dense_rank() OVER (ORDER BY k) AS d",
         "row_number() OVER (PARTITION BY k ORDER BY n DESC) AS j",
@@ -66,14 +69,14 @@ MADE: dict[str, Callable[[Any], Any]] = {
         "min_by(CASE WHEN n > 1 THEN k END, n) OVER (ORDER BY n ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS b",
     ),
     "structs": lambda rows: rows.selectExpr("struct(n AS a, k, t) AS s").selectExpr("s", "s.a AS x", "s.t AS y"),
-    "an inner join": lambda rows: joined(rows, _others(rows), "k = k2 AND n2 >= n - 5 AND n2 <= n + 5", "inner"),
-    "a join by structs": lambda rows: joined(
-        rows.selectExpr("n", "struct(k, v) AS s"), rows.selectExpr("n AS m", "struct(k, v) AS r"), "s <=> r", "inner"
+    "an inner join": lambda rows: rows.joined(_others(rows), "k = k2 AND n2 >= n - 5 AND n2 <= n + 5", "inner"),
+    "a join by structs": lambda rows: rows.selectExpr("n", "struct(k, v) AS s").joined(
+        rows.selectExpr("n AS m", "struct(k, v) AS r"), "s <=> r", "inner"
     ),
-    "a left join": lambda rows: joined(rows, _others(rows), "k <=> k2", "left"),
-    "a left join of few": lambda rows: joined(rows, _others(rows).where("n2 > 2"), "k = k2", "left"),
-    "rows with a match": lambda rows: joined(rows, _others(rows), "k <=> k2 AND n <= n2", "left_semi"),
-    "rows without": lambda rows: joined(rows, _others(rows), "k = k2", "left_anti"),
+    "a left join": lambda rows: rows.joined(_others(rows), "k <=> k2", "left"),
+    "a left join of few": lambda rows: rows.joined(_others(rows).where("n2 > 2"), "k = k2", "left"),
+    "rows with a match": lambda rows: rows.joined(_others(rows), "k <=> k2 AND n <= n2", "left_semi"),
+    "rows without": lambda rows: rows.joined(_others(rows), "k = k2", "left_anti"),
 }  # fmt: skip
 
 
@@ -81,8 +84,8 @@ def _others(rows: Any) -> Any:
     return rows.selectExpr("k AS k2", "n AS n2").where("n2 IS NOT NULL")
 
 
-def _frame(spark: SparkSession, fields: Any = FIELDS, rows: Any = ROWS) -> LocalFrame:
-    found = LocalFrame.of(spark, pa.table(rows), fields)
+def _frame(spark: SparkSession, fields: Any = FIELDS, rows: Any = ROWS) -> Frame:
+    found = Frame.of(spark, pa.table(rows), fields)
     assert found is not None
     return found
 
@@ -95,8 +98,7 @@ def _listed(rows: DataFrame) -> list[str]:
 @pytest.mark.parametrize("what", MADE)
 def test_rows_equal_those_of_spark(spark: SparkSession, what: str) -> None:
     here = MADE[what](_frame(spark))
-    there = MADE[what](_frame(spark).spark())
-    assert is_local(here), "Spark has made them"
+    there = MADE[what](SparkRows(in_spark(_frame(spark))))
     assert here.columns == there.columns
     kinds = [field.dataType.simpleString() for field in there.schema]
     assert [field.dataType.simpleString() for field in here.schema] == kinds
@@ -107,26 +109,32 @@ def test_rows_equal_those_of_spark(spark: SparkSession, what: str) -> None:
 def test_rows_are_sorted_like_in_spark(spark: SparkSession, order: list[str]) -> None:
     here = _frame(spark).in_order([*order, "n"])
     assert here is not None
-    _frame(spark).spark().createOrReplaceTempView("some_rows")
-    there = spark.sql(f"SELECT * FROM some_rows ORDER BY {', '.join([*order, 'n'])}")
+    there = SparkRows(in_spark(_frame(spark))).in_order([*order, "n"])
     assert repr(here.toArrow().to_pylist()) == repr(there.toArrow().to_pylist())
 
 
 @pytest.mark.parametrize("text", [
     "upper(k)", "sha2(k, 256)", "CAST(v AS STRING)", "try_cast(k AS INT)", "trim(LEADING 'a' FROM k)",
-    "explode(sequence(5L, 1L, -2L))", "lag(n) IGNORE NULLS OVER (ORDER BY k, n)",
-    "count(n) OVER (ORDER BY n RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)",
+    "explode(sequence(5L, 1L, -2L))",
 ])  # fmt: skip
 def test_spark_computes_what_has_no_translation(spark: SparkSession, text: str) -> None:
-    """Rows stay here with a function of the row, and with the elements of one; others are Spark's."""
     found = _frame(spark).selectExpr("n", f"{text} AS x")
-    assert is_local(found) == (text.startswith(("upper", "sha2", "CAST", "try_cast", "trim", "explode")))
-    assert _listed(found) == _listed(_frame(spark).spark().selectExpr("n", f"{text} AS x"))
+    assert not _frame(spark).translates(text)
+    assert _listed(found) == _listed(in_spark(_frame(spark)).selectExpr("n", f"{text} AS x"))
+
+
+@pytest.mark.parametrize("text", [
+    "lag(n) IGNORE NULLS OVER (ORDER BY k, n)", "count(n) OVER (ORDER BY n RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)",
+    "rand()",
+])  # fmt: skip
+def test_what_is_no_function_of_a_row_and_has_no_translation_is_refused(spark: SparkSession, text: str) -> None:
+    assert not _frame(spark).can(text)
+    with pytest.raises(Untranslated):
+        _frame(spark).selectExpr("n", f"{text} AS x")
 
 
 def test_a_text_that_looks_like_generated_sql_stays_a_text(spark: SparkSession) -> None:
     found = _frame(spark).selectExpr("n", "'x FROM {} -- \\'; c0' AS s").where("s <> '{'")
-    assert is_local(found)
     assert set(found.toArrow()["s"].to_pylist()) == {"x FROM {} -- '; c0"}
 
 
@@ -160,14 +168,12 @@ def test_parts_that_a_rule_does_not_read_are_not_translated(spark: SparkSession,
 
 def test_a_sum_beyond_its_type_is_not_computed(spark: SparkSession) -> None:
     found = grouped(_frame(spark).selectExpr("k", "4611686018427387904L AS n"), [], ["sum(n) AS s"])
-    assert is_local(found)
     with pytest.raises(Uncomputed):
         found.toArrow()
 
 
 def test_a_shared_frame_is_computed_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = _frame(spark).where("n > 1")
-    assert is_local(frame)
     frame.share()
     first = frame.selectExpr("n")  # the frame is computed once, for all its readers
     monkeypatch.setattr("rowtime.frames.queries.Query.rows", lambda _query: pytest.fail("it is computed again"))
@@ -176,9 +182,9 @@ def test_a_shared_frame_is_computed_once(spark: SparkSession, monkeypatch: pytes
     assert sorted(first.toArrow()["n"].to_pylist()) == [2, 3, 7, 2**62]
 
 
-@pytest.mark.parametrize("kind", ["string collate UTF8_LCASE", "interval day to second", "variant"])
-def test_tables_of_other_types_are_not_accepted(spark: SparkSession, kind: str) -> None:
-    assert LocalFrame.of(spark, pa.table({"x": ["a"]}), [("x", kind)]) is None
+@pytest.mark.parametrize("kind", ["interval year to month", "interval", "array<interval month>", "void"])
+def test_other_types_are_not_held(kind: str) -> None:
+    assert not holds(kind)
 
 
 def test_columns_that_a_table_lacks_are_null() -> None:
@@ -189,11 +195,11 @@ def test_columns_that_a_table_lacks_are_null() -> None:
 @pytest.mark.parametrize("zeros", [[0.0, -0.0], [-0.0, 0.0], [-0.0]])
 def test_a_group_of_both_zeros_has_the_positive_one(spark: SparkSession, zeros: list[float]) -> None:
     frame = _frame(spark, [("v", "double")], {"v": zeros})
-    for rows in (frame, frame.spark()):
-        found = grouped(rows, ["v"], ["count(*) AS n"]).toArrow().to_pylist()
+    for rows in (frame, SparkRows(in_spark(frame))):
+        found = rows.grouped(["v"], ["count(*) AS n"]).toArrow().to_pylist()
         assert repr(found) == repr([{"v": 0.0, "n": len(zeros)}])
 
 
 def test_duplicate_names_cannot_be_used(spark: SparkSession) -> None:
-    frame = LocalFrame(spark, [("a", "bigint"), ("A", "bigint")], pa.table({"c0": [1], "c1": [2]}))
+    frame = Frame(spark, [("a", "bigint"), ("A", "bigint")], pa.table({"c0": [1], "c1": [2]}))
     assert not frame.can("a")
