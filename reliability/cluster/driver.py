@@ -28,13 +28,13 @@ TRIES = 8  # of a tick
 
 def main(way: str, master: str, *folders: str) -> None:
     spark = _session(way, master)
-    small, largest = segment_writer.SMALL, segment_writer.LARGEST
+    small = segment_writer.SMALL
     for folder in map(Path, folders):
         case = Case(int(folder.name.rpartition("-")[2]), folder)
         # In every other case of a kind, each operator is a job that writes its rows, as usually only in large ticks. In
         # the others a tick is computed by one task: the default on a cluster.
         apart = way != "local" and sum(divmod(case.number, len(KINDS))) % 2 == 0
-        segment_writer.SMALL, segment_writer.LARGEST = (0, 0) if apart else (small, largest)
+        segment_writer.SMALL = 0 if apart else small
         folder.with_suffix(".json").write_text(json.dumps(_run(case, spark, "driver" if apart else None)))
     SparkSession.builder.getOrCreate().stop()
 

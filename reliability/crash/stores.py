@@ -27,7 +27,7 @@ from reliability.stores.servers import Server, start
 from rowtime.client import stream_log
 from rowtime.core.store_settings import StoreSettings
 from rowtime.core.stores import Bucket, ObjectPlace, Place, place_of
-from rowtime.runtime import local_rows, segment_writer
+from rowtime.runtime import segment_writer
 from rowtime.runtime.iceberg_catalog import as_properties
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ KINDS: Final[Mapping[str, tuple[str, str, str]]] = {
 }
 """By name: the server, where the checkpoint is, and the script."""
 MIRROR: Final = "bucket"
-ROWS: Final = local_rows.MOST
-FITTING: Final = (segment_writer.SMALL, segment_writer.LARGEST)
+FITTING: Final = segment_writer.SMALL
 _SCHEMES: Final = {"azurite": "az", "google": "gs"}
 Decide = Callable[[str, str], str]  # what befalls a write, by method and path
 
@@ -162,8 +161,7 @@ class StoreCase(Case):
         return KINDS[self.name][2].format(url=self.url, out=self.folder / "out")
 
     def engine(self, spark: SparkSession | None) -> Engine:
-        segment_writer.SMALL, segment_writer.LARGEST = (0, 0) if self._tasks_write else FITTING
-        local_rows.MOST = 0 if self._tasks_write else ROWS
+        segment_writer.SMALL = 0 if self._tasks_write else FITTING
         return super().engine(spark)
 
     @property

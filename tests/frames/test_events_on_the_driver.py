@@ -14,7 +14,6 @@ import pytest
 
 import rowtime as rt
 from rowtime.frames.frame import Frame
-from rowtime.runtime import local_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,6 +81,5 @@ def test_events_from_edges_are_the_same_on_the_driver_and_in_spark(
     monkeypatch.setattr(Frame, "spark", handed_over)
     here = [rows_of(spark, tmp_path / f"here{cut}", QUERIES[name], cut) for cut in (13, 1000)]
     assert taken == [], "rows were handed over to Spark"
-    monkeypatch.setattr(local_rows, "MOST", 0)
     assert here == [rows_of(spark, tmp_path / "there", QUERIES[name], 40)] * 2
     assert len(here[0]) > 20

@@ -18,7 +18,6 @@ from tests.laws.checking import check, outcome
 from tests.laws.fault_rows import EXAMPLE
 from tests.laws.pipelines import Law
 from tests.laws.test_laws_in_levels import ALL, CUTS
-from tests.laws.test_laws_in_tasks import LEFT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +54,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return jobs
 
 
-@pytest.mark.parametrize("law", [law for law in ALL if law.name not in LEFT], ids=lambda law: law.name)
+@pytest.mark.parametrize("law", ALL, ids=lambda law: law.name)
 def test_a_tick_is_at_most_two_jobs(spark: SparkSession, jobs: list[tuple[int, int]], law: Law) -> None:
     check(law, EXAMPLE, outcome(derive(spark), law, EXAMPLE, CUTS))
     assert len(jobs) >= len(CUTS)

@@ -15,7 +15,7 @@ import pytest
 
 import rowtime as rt
 from reliability.crash.writes import failing, watched
-from rowtime.runtime.clock_pass import blocks, clock_pass
+from rowtime.runtime.clock_pass import clock_pass
 from rowtime.runtime.sources import files as files_source
 from rowtime.runtime.sources.files import FilesSource
 
@@ -176,7 +176,6 @@ def test_parquet_rowtimes_that_go_back_are_out_of_order_which_takes_no_job_to_se
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clock_pass, "items_of", None)
-    monkeypatch.setattr(blocks, "items_of", None)
     (tmp_path / "in").mkdir()
     times = pa.array([10, 30, 20, 30], pa.int64()).cast(pa.timestamp("us", "UTC"))
     pq.write_table(pa.table({"v": pa.array([1, 2, 3, 4], pa.int32()), "at": times}), tmp_path / "in" / "x.parquet")

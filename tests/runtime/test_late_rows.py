@@ -14,7 +14,6 @@ import rowtime as rt
 from rowtime.cli.status import as_lines
 from rowtime.plan.lateness import LateRows, late_rows
 from rowtime.plan.waiting import waiting
-from rowtime.runtime.clock_pass import blocks, clock_pass
 from rowtime.state.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -137,8 +136,6 @@ def test_the_lateness_is_the_same_in_large_ticks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small, _ = _run(spark, tmp_path / "small", SORTED.format(guard=""), ONCE, (10, 400))
-    monkeypatch.setattr(clock_pass, "SMALL", 0)
-    monkeypatch.setattr(blocks, "BLOCK", 3)
     large, _ = _run(spark, tmp_path / "large", SORTED.format(guard=""), ONCE)
     controls = [(place.journal.last() or {})["control"]["query"] for place in (small, large)]
     assert controls[0]["lateness"] == controls[1]["lateness"]

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.runtime.clock_pass import blocks, clock_pass, gate_verdicts
+from rowtime.runtime.clock_pass import gate_verdicts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,8 +58,6 @@ def test_without_the_guard_the_record_is_named(
 def test_the_record_is_named_in_large_ticks_too(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuts: list[int], guard: str
 ) -> None:
-    monkeypatch.setattr(clock_pass, "SMALL", 0)
-    monkeypatch.setattr(blocks, "BLOCK", 3)
     csv, at = tmp_path / "in", 0
     csv.mkdir()
     for number, upto in enumerate(cuts):  # files that only Spark can read

@@ -38,7 +38,6 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     monkeypatch.setattr(segment_writer, "_write_there", twice)
     monkeypatch.setattr(segment_writer, "SMALL", 0)
-    monkeypatch.setattr(segment_writer, "LARGEST", 0)
     return others
 
 

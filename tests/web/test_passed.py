@@ -8,7 +8,7 @@ import pytest
 
 import rowtime as rt
 from rowtime.plan.program import compile_script
-from rowtime.runtime import given_rows, local_rows
+from rowtime.runtime import given_rows
 from rowtime.runtime.sources.contract import Limits
 from rowtime.web.moments import Moment
 from rowtime.web.records import Records
@@ -124,8 +124,6 @@ def test_each_edge_has_as_many_rows_as_the_run_had(
     sql: str,
     behind_many: set[str],
 ) -> None:
-    if by != "driver":
-        monkeypatch.setattr(local_rows, "MOST", 0)
     if by == "spark that has many rows":
         monkeypatch.setattr(given_rows, "FEW_ROWS", 0)
     found = edges_of(Run(spark, tmp_path / "check", sql).write().all())
