@@ -318,6 +318,8 @@ class Frame(SparkNames):
     def _selected(self, items: Sequence[Item], behind: str = "") -> Frame:
         if any(selected_item.value.type == "void" for selected_item in items):
             raise Untranslated("void")
+        if not items:  # rows without columns; DuckDB has none
+            return self._of("1 AS c0", behind, [])
         fields = [(selected_item.name, selected_item.value.type) for selected_item in items]
         if self._shared:
             self._table()

@@ -35,6 +35,7 @@ class SparkNames:
         toDF: Callable[..., Self]  # noqa: N815 - as above
         toArrow: Callable[[], pa.Table]  # noqa: N815 - as above
         grouped: Callable[[Sequence[str], Sequence[str]], Self]
+        limit: Callable[[int], Self]
 
     @property
     def sparkSession(self) -> SparkSession:  # noqa: N802 - Spark's name
@@ -86,7 +87,7 @@ class SparkNames:
 
     def distinct(self) -> Self:
         """As Spark's."""
-        return self.grouped([*map(quoted, self.columns)], [])
+        return self.grouped([*map(quoted, self.columns)], []) if self.columns else self.limit(1)
 
     def sortWithinPartitions(self, *terms: str) -> Self:  # noqa: N802 - Spark's name
         """As Spark's, with a single partition."""
