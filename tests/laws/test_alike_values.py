@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rowtime.core.time import END
+from rowtime.plan.program import compile_script
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import play
 from rowtime.testing.transcripts import ScriptItem, Transcript
@@ -183,6 +184,17 @@ def test_many_groups_of_an_approximate_aggregate_are_the_same_in_any_cut(spark: 
     sql = "SELECT STREAM k, PERCENTILE_APPROX(v, 0.5, 2) AS x FROM a GROUP BY FLOOR(a.ROWTIME TO HOUR), k"
     found = answers(spark, sql, rows, ([], [1000, 1200]))
     assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [f"KLL_SKETCH_AGG_{kind}(v, 8)" for kind in ("BIGINT", "DOUBLE", "FLOAT")]
+    + [f"KLL_MERGE_AGG_{kind}(CAST(k AS BINARY))" for kind in ("BIGINT", "DOUBLE", "FLOAT")]
+    + [f"KLL_SKETCH_MERGE_{kind}(FIRST(CAST(k AS BINARY)), X'00')" for kind in ("BIGINT", "DOUBLE", "FLOAT")],
+)
+def test_a_sketch_that_drops_values_at_random_is_refused(call: str) -> None:
+    program = compile_script(f"{DECLARE} SELECT STREAM {call} AS x {MINUTES}")
+    assert [problem.code for problem in program.problems] == ["R111"]
 
 
 @pytest.mark.slow

@@ -44,13 +44,16 @@ except Exception:
 
 
 @pytest.mark.slow  # it starts a Spark of its own
-def test_no_stack_trace_is_shown_for_a_row_that_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("small_ticks", ["driver", "spark"])
+def test_no_stack_trace_is_shown_for_a_row_that_is_refused(tmp_path: Path, small_ticks: str) -> None:
     command = [sys.executable, "-c", CODE]
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
+    env["ROWTIME_SMALL_TICKS"] = small_ticks
     ran = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=300)
     assert (ran.returncode, ran.stdout) == (0, "1\n1\n1\n1\nfailed\n"), ran.stderr
     own, *others = [line for line in ran.stderr.splitlines() if " ERROR " in line]
     assert own.endswith("ERROR Some: The disk is broken."), "other errors are shown"
     assert [line.split()[2] for line in others] == ["Executor:"], ran.stderr
     assert re.search("FILE_NOT_EXIST|FileNotFound", ran.stderr.partition(own)[2])
-    assert "\tat " not in ran.stderr.partition(own)[0]
+    before = ran.stderr.partition(own)[0]
+    assert not re.search(r"\tat |\\tat |Warning", before), before

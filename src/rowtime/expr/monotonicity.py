@@ -32,8 +32,13 @@ Columns = Mapping[str, Fact]
 NON_DETERMINISTIC: frozenset[str] = frozenset({
     "RAND", "RANDN", "RANDOM", "UUID", "SHUFFLE", "SPARK_PARTITION_ID", "MONOTONICALLY_INCREASING_ID",
     "RANDSTR", "UNIFORM", "CLOCK_TIMESTAMP", "REFLECT", "JAVA_METHOD", "TRY_REFLECT", "CURRENT_TIME", "LOCALTIME",
+    *(f"KLL_{way}_{kind}" for way in ("SKETCH_AGG", "MERGE_AGG", "SKETCH_MERGE")
+      for kind in ("BIGINT", "DOUBLE", "FLOAT")),
 })  # fmt: skip
-"""Functions whose value is not a function of the row; queries that use them are refused (semantics 3)."""
+"""Functions whose value is not a function of the rows; queries that use them are refused (semantics 3).
+
+KLL sketches drop values at random as soon as they have more than fit.
+"""
 
 OF_SESSION: frozenset[str] = frozenset({
     "COLLATIONS", "CURRENT_CATALOG", "CURRENT_DATABASE", "CURRENT_PATH", "CURRENT_SCHEMA", "CURRENT_USER",

@@ -293,9 +293,9 @@ SAFE: Final[Mapping[str, str]] = {
 """Steps of DuckDB's optimizer that stay on, each with the reason why no row fails less often.
 
 `i + 1 > 0` fails for the greatest INT. DuckDB would compare `i` with another constant, find that two conditions
-contradict each other, or that `i + 1` is never NULL; and nothing would fail. Because one failing row sends its tick to
-Spark, such a step makes rows depend on each other. So each step is off unless it is listed here, and so is each that a
-later version adds. Without these, wide rows and joins are slow.
+contradict each other, or that `i + 1` is never NULL; and nothing would fail. In a tick in which a row fails, each
+expression is tried by itself, so such a step makes rows depend on each other. So each step is off unless it is listed
+here, and so is each that a later version adds. Without these, wide rows and joins are slow.
 """
 
 

@@ -26,11 +26,13 @@ def _double(node: exp.Expr, scope: Scope) -> str:
 
 
 def _average(node: exp.Expr, scope: Scope) -> Value:
-    """Translate AVG of numbers that Spark adds as DOUBLE."""
-    if scope.value(node.this).type not in (*WHOLE, *_FLOATS):
+    """Translate AVG of numbers that Spark adds as DOUBLE; the sum of whole numbers is exact."""
+    distinct = isinstance(node.this, exp.Distinct)
+    of = scope.value(node.this.expressions[0] if distinct else node.this)
+    if of.type not in WHOLE and (distinct or of.type not in _FLOATS):
         raise Untranslated(node.sql())
-    of = _double(node.this, scope)
-    return Value(f"CASE WHEN count({of}) > 0 THEN sum({of}) / count({of}) END", "double")
+    each = f"DISTINCT {of.sql}" if distinct else of.sql if of.type in WHOLE else _double(node.this, scope)
+    return Value(f"CASE WHEN count({each}) > 0 THEN CAST(sum({each}) AS DOUBLE) / count({each}) END", "double")
 
 
 def _moment(name: str, least: int) -> Rule:
@@ -38,6 +40,8 @@ def _moment(name: str, least: int) -> Rule:
 
     def rule(node: exp.Expr, scope: Scope) -> Value:
         of = _double(node.this, scope)
+        if scope.value(node.this).type not in _FLOATS:
+            return Value(f"CASE WHEN count({of}) >= {least} THEN {_from_least(name, of)} END", "double")
         moment = f"{name}({of}) FILTER (WHERE isfinite({of}))"
         odd = f"count(*) FILTER (WHERE NOT isfinite({of})) > 0 THEN CAST('nan' AS DOUBLE)"
         known = f"isfinite({moment}) AND NOT coalesce(max(abs({of})) FILTER (WHERE isfinite({of})) > {_MOST}, false)"
@@ -45,6 +49,18 @@ def _moment(name: str, least: int) -> Rule:
         return Value(f"CASE WHEN count({of}) >= {least} THEN {sql} END", "double")
 
     return rule
+
+
+def _from_least(name: str, of: str) -> str:
+    """Return a moment of exact numbers: of their distances from the least one, in the order of the values.
+
+    So it is a function of the values, and the digits of numbers that are far from zero do not cancel.
+    """
+    distance = "d"
+    while distance in of:  # the name of no column
+        distance += "d"
+    values = f"list({of} ORDER BY {of}) FILTER (WHERE {of} IS NOT NULL)"
+    return f"list_aggregate(list_transform({values}, lambda {distance}: {distance} - min({of})), '{name}')"
 
 
 def _pairs(node: exp.Expr, scope: Scope) -> Value:

@@ -321,10 +321,11 @@ class Engine:
     def _computed(self, running: RunningTick, taken: Mapping[str, Taken]) -> tuple[dict[str, Delta], dict[str, int]]:
         """Let the operators step; return what each gives, and the number of rows where that is known."""
         of = self.entry, taken, self.stages, self._close_look is not None
-        done = None if self.tasks is None else self.tasks.done(running, self.steps, *of)
-        if done is None:
-            deltas = self._step(running)
-            return deltas, self.steps.counted(running, deltas)
+        with quietly():  # what fails is reported as a refused row or a problem
+            done = None if self.tasks is None else self.tasks.done(running, self.steps, *of)
+            if done is None:
+                deltas = self._step(running)
+                return deltas, self.steps.counted(running, deltas)
         for node in self.program.sinks:
             if node.name in running.outputs:
                 self.stages[node.name].wrote(self.spark, node, running.number, running.outputs[node.name])
@@ -335,7 +336,7 @@ class Engine:
         describe_jobs(self.spark, f"tick {running.number} · all operators")
         try:
             hint = "The tick is not committed; rowtime tries it again unchanged."
-            with quietly(), answering("a topic of Kafka cannot be read", hint):
+            with answering("a topic of Kafka cannot be read", hint):
                 return self.steps.done(running, self.tap, look)
         except AnalysisException as wrong:
             raise refuse("R107", f"Spark refuses an expression: {words_of(wrong)}") from wrong

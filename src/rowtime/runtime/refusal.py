@@ -43,11 +43,10 @@ class Rejection:
         kinds = {field.name: field.dataType.simpleString() for field in self.schema.fields}
         plain = {name for name, kind in kinds.items() if kind in PLAIN or DECIMAL.fullmatch(kind)}
         names = sorted(kinds, key=lambda name: (name != ROWTIME, name not in plain))
-        keys = {n: rows[name] if name in plain else _texts(rows[name]) for n, name in enumerate(names)}
-        ways = [(str(n), "ascending") for n in keys]
-        return rows.take(
-            pc.sort_indices(pa.table([*keys.values()], [*map(str, keys)]), ways, null_placement="at_start")
-        )
+        values = (rows[name] if name in plain else _texts(rows[name]) for name in names)
+        keys = [key for column in values for key in (pc.is_valid(column), column)]  # NULL comes first
+        ways = [(str(n), "ascending") for n in range(len(keys))]
+        return rows.take(pc.sort_indices(pa.table(keys, [name for name, _ in ways]), ways))
 
 
 def _texts(values: pa.ChunkedArray) -> pa.Array:

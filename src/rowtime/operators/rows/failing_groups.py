@@ -77,8 +77,8 @@ class Correlation:
             "g": f"count(CASE WHEN {given} THEN 1 END)",
             "n": f"regr_count({y}, {x})",
             "c": f"covar_pop({x}, {y})",
-            "v": f"var_pop({x})",
-            "w": f"var_pop({y})",
+            "v": f"covar_pop({x}, {x})",  # as CORR adds them, so that the digits are those of other ticks
+            "w": f"covar_pop({y}, {y})",
         }
         return [f"{text} AS {self.name}{part}" for part, text in parts.items()]
 

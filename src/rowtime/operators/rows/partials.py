@@ -241,7 +241,7 @@ def _type_of(rows: Frame, text: str) -> str:
         total = text.removeprefix("avg+")
         kind = _type_of(rows, total)
         if kind in ("bigint", "double"):
-            return "double"
+            return kind if kind == "double" else "decimal(38,0)"
         mean = _type_of(rows, "avg" + total.removeprefix("sum"))
         return mean if mean == "double" else kind
     return kind_of_text(rows, text)
