@@ -319,13 +319,13 @@ def _compare_whole(
     for text in here.keys() - computed:
         there |= _halved([text], made, failed)
     for text, value in here.items():
-        if there[text] == FAILS != value and (exact := _exact(text, frame)) != text:
+        coarse = _coarse if _STATISTIC.search(text) else lambda of: of
+        if coarse(there[text]) != coarse(value) and (exact := _exact(text, frame)) != text:
             found.here[exact] = found.here[text]
             there[text] = _halved([exact], made, failed).get(exact, FAILS)
             del found.here[exact]
         if there[text] == FAILS and not frame.known:
             continue  # Spark folds a constant that fails, although no row needs it
-        coarse = _coarse if _STATISTIC.search(text) else lambda of: of
         found.note(text, {"group": table.to_pylist()}, coarse(value), coarse(there[text]))
 
 
@@ -342,23 +342,44 @@ def _coarse(value: Any) -> Any:
 
 
 def _exact(text: str, frame: Frame) -> str:
-    """Return an expression in which sums of whole numbers only fail if the whole sum is beyond its type.
+    """Return an expression in which sums and averages of whole numbers add exactly, as operators of rowtime do.
 
-    Spark fails for each intermediate sum. Operators of rowtime do not use it for those (`operators.rows.exact_sums`).
+    Spark fails for each intermediate sum beyond BIGINT (`operators.rows.exact_sums`), and AVG adds numbers as DOUBLE.
     """
 
     def exact(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Sum) or frame.scope.value(node).type != "bigint":
+        call = _called(node)
+        mean = isinstance(call, exp.Anonymous) and call.name.upper() == "MEAN"
+        if not mean and not isinstance(call, exp.Sum | exp.Avg):
             return node
-        inner = exp.cast(node.this.copy(), "DECIMAL(38, 0)", dialect="spark")
-        if isinstance(node.parent, exp.Window):  # the cast stands around the window
-            return exp.Sum(this=inner)
-        return exp.cast(exp.Sum(this=inner), "BIGINT", dialect="spark")
+        given = call.expressions[0] if mean else call.this
+        distinct = isinstance(given, exp.Distinct)
+        value = given.expressions[0] if distinct else given
+        if not frame.scope.value(value).whole:
+            return node
 
-    changed: str = translated.parsed(text).copy().transform(exact).sql("spark")
-    if "OVER" in changed and changed != text:
-        return f"CAST({changed} AS BIGINT)"
-    return changed if "SUM(" in changed else text
+        def of(function: type[exp.Sum | exp.Count], value: exp.Expr) -> exp.Expr:
+            whole = node.copy()
+            made = function(this=exp.Distinct(expressions=[value]) if distinct else value)
+            _called(whole).replace(made)
+            return made if node is call else whole
+
+        total = of(exp.Sum, exp.cast(value.copy(), "DECIMAL(38, 0)", dialect="spark"))
+        if isinstance(call, exp.Sum):
+            return exp.cast(total, "BIGINT", dialect="spark")
+        count = of(exp.Count, value.copy())
+        return exp.paren(exp.Div(this=exp.cast(total, "DOUBLE", dialect="spark"), expression=count))
+
+    parsed = translated.parsed(text)
+    changed = parsed.copy().transform(exact)
+    return text if changed == parsed else str(changed.sql("spark"))
+
+
+def _called(node: exp.Expr) -> exp.Expr:
+    """Return the call below FILTER and OVER."""
+    while isinstance(node, exp.Window | exp.Filter):
+        node = node.this
+    return node
 
 
 def _column(rows: pa.Table, name: str = "x") -> list[Any]:

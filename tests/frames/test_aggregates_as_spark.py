@@ -146,6 +146,14 @@ def test_others_are_sparks(spark: SparkSession, text: str) -> None:
     assert rows.grouped_here(["k"], [f"{text} AS v"]) is None
 
 
+@pytest.mark.parametrize("kind", ["string", "date", "boolean"])
+def test_only_numbers_are_counted_in_pairs(spark: SparkSession, kind: str) -> None:
+    rows = Frame.of(spark, groups_of(kind), [*COLUMNS, ("a", kind)])
+    assert rows is not None
+    assert rows.grouped_here(["k"], ["regr_count(a, n) AS v"]) is None
+    assert rows.grouped_here(["k"], ["regr_count(n, b) AS v"]) is not None
+
+
 def test_a_planted_fault_is_found(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(node: exp.Expr, scope: Scope) -> Value:
         return Value(f"var_samp({scope.value(node.this).sql})", "double")

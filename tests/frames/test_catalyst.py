@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -102,6 +103,28 @@ def test_what_differs_from_time_to_time_is_refused(spark: SparkSession) -> None:
         assert not local.can(text), text
     assert local.can("initcap(a)", "a || b")
     assert not local.can("no_function(a)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["date_trunc(day, a)", "date_trunc(`Day`, a)", "date_trunc(IF(n > 1, day, 'HOUR'), a)", "trunc(b, day)",
+     "date_trunc(s.day, a)", "concat(date_trunc(day, a), ' day')", "date_trunc('day', a)", "date_trunc('none', a)"],
+)  # fmt: skip
+def test_a_column_with_the_name_of_a_unit_is_read(spark: SparkSession, text: str) -> None:
+    session = derive(spark)
+    at = [datetime(2024, 2, 29, 13, 7, n, tzinfo=UTC) for n in range(4)]
+    units = ["MONTH", "YEAR", "day", "x"]
+    table = pa.table({
+        "a": pa.array(at, pa.timestamp("us", "UTC")), "b": pa.array([of.date() for of in at]), "day": units,
+        "n": pa.array(range(4), pa.int32()), "s": pa.array([{"day": of} for of in units[::-1]]),
+    })  # fmt: skip
+    kinds = [("a", "timestamp"), ("b", "date"), ("day", "string"), ("n", "int"), ("s", "struct<day: string>")]
+    local = Frame.of(session, table, kinds)
+    assert local is not None
+    found = local.selectExpr(f"{text} AS v").toArrow()["v"].to_pylist()
+    rows = session.createDataFrame(table, schema=", ".join(f"{name} {kind}" for name, kind in kinds))
+    assert found == rows.selectExpr(f"{text} AS v").toArrow()["v"].to_pylist()
+    assert len(set(map(str, found))) > 1 or "'" in text
 
 
 def test_functions_of_the_user_are_values(spark: SparkSession) -> None:

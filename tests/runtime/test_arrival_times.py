@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -95,3 +96,22 @@ def test_times_of_files_that_go_back_are_raised(spark: SparkSession, tmp_path: P
     hours = spark.read.parquet(str(tmp_path / "hours")).collect()
     assert sum(row["n"] for row in hours) == 3
     assert query.ledger["s"] == {"in": 3, "accepted": 3}
+
+
+@pytest.mark.parametrize("way", ["run", "preview"])
+def test_python_is_warned_where_a_time_of_change_decides_a_result(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture, way: str
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "0.csv").write_text("1,2026-05-04 10:00:00\n")
+    streams = (f"CREATE STREAM {n} (k INT, t TIMESTAMP) USING csv OPTIONS (path '{tmp_path}/{n}');" for n in ("a", "b"))
+    near = "b.ROWTIME BETWEEN a.ROWTIME AND a.ROWTIME + INTERVAL '1' HOUR"
+    query = f"SELECT STREAM a.k FROM a JOIN b ON a.k = b.k AND {near}"
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql("".join(streams))
+    with caplog.at_level(logging.WARNING, logger="rowtime"):
+        if way == "preview":
+            pipeline.preview(query)
+        else:
+            pipeline.sql(query).sink("result", lambda _: None).run_available(tmp_path / "checkpoint")
+    assert [(vars(record)["event"], vars(record)["code"]) for record in caplog.records] == [("script", "R226")] * 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -318,6 +318,7 @@ class Pipeline:
 
         whole, tables = self.compile(imports=True), self._tables()
         program = alone(whole, self._compiled(self._script(query), self.home, tables=tables, imports=True))
+        _warn("script", program.warnings)
         with tempfile.TemporaryDirectory(prefix="rowtime-preview-") as folder, hiding(program.secrets):
             place = Checkpoint(place_of(folder))
             return rows_of(started(self, Start(program, place, PREVIEW_LIMITS, end, True, ())), rows)  # noqa: FBT003 - available_now
@@ -336,11 +337,11 @@ class Pipeline:
         if not program.sinks and not program.stopped:
             hint = "Add a SELECT STREAM, or CREATE PUMP … AS INSERT INTO … SELECT STREAM …."
             raise refuse("R134", "nothing would run: there is no query and no pump", hint)
-        if stray := self.home.stray(stream.name for stream in program.defines):
-            LOG.warning("%s", stray, extra={"event": "home", "code": stray.code})
+        stray = self.home.stray(stream.name for stream in program.defines)
         defines = {stream.name: stream.as_json() for stream in program.defines}
-        for problem in [] if checkpoint is None else self.home.replaced(defines, checkpoint):
-            LOG.warning("%s", problem, extra={"event": "home", "code": problem.code})
+        replaced = [] if checkpoint is None else self.home.replaced(defines, checkpoint)
+        _warn("script", program.warnings)
+        _warn("home", [*([stray] if stray else []), *replaced])
         with hiding(program.secrets):
             place = Checkpoint(place_of(checkpoint or tempfile.mkdtemp(prefix="rowtime-")))
             place.journal.keeps = keep_ticks
@@ -368,3 +369,8 @@ class Pipeline:
     def sources(self, program: Program, place: Checkpoint) -> dict[str, Repeatable]:
         """Return the sources of a program; their notes are in a checkpoint."""
         return {node.name: source_of(node, place, program, self.home, self._given) for node in program.streams}
+
+
+def _warn(event: str, problems: Iterable[Problem]) -> None:
+    for problem in problems:
+        LOG.warning("%s", problem, extra={"event": event, "code": problem.code})

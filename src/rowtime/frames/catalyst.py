@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlglot
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from rowtime.core.columns import ASKED_GROUP, ASKED_ONCE
@@ -66,7 +66,6 @@ _CHANGING: Final = frozenset(
 _ONCE: Final = ((ASKED_ONCE, "bigint"),)
 """The column, always 0, of an expression without columns."""
 _TIME: Final = re.compile(r"\b(\d{12,})L\b")
-_WORDS: Final = re.compile(r"`[^`]+`|\w+")
 _TEXT: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|`[^`]*`")
 
 
@@ -101,11 +100,9 @@ def group_part_of(session: SparkSession | None, item: str, fields: Sequence[Colu
     Raises ``Untranslated`` for an expression that is no function of such rows.
     """
     name, part = _part(session, item, fields, (exp.Window, exp.Query))
-    words = {word.strip("`").lower() for word in _WORDS.findall(item)}  # an argument may be missing in the tree
-    columns = tuple(of for of in fields if of in part.columns or of[0].lower() in words)
-    if not columns:
+    if part.columns == _ONCE:
         raise Untranslated(item)
-    return name, replace(part, columns=columns, groups=True)
+    return name, replace(part, groups=True)
 
 
 def _part(
@@ -116,7 +113,7 @@ def _part(
     others = {part.name.lower() for part in tree.find_all(exp.Anonymous)}
     names = others | {part.key for part in tree.find_all(exp.Func)}
     lower = [name.lower() for name, _ in fields]
-    used = {column.parts[0].name.lower() for column in tree.find_all(exp.Column)}.intersection(lower)
+    used = _words(text).intersection(lower)
     if (
         not alias
         or session is None
@@ -143,6 +140,23 @@ def _tree(item: str) -> exp.Expr:
         return sqlglot.parse_one(item, read="spark")
     except SqlglotError as wrong:
         raise Untranslated(item) from wrong
+
+
+@lru_cache(maxsize=2048)
+def _words(text: str) -> frozenset[str]:
+    """Return the words of an expression that may be columns, in lower case; its tree may lack an argument.
+
+    In the tree of DATE_TRUNC the unit is a word and no column, for example.
+    """
+    tokens = sqlglot.tokenize(text, read="spark")
+    before, after = [None, *tokens], [*tokens[1:], None]
+    return frozenset(
+        token.text.lower()
+        for left, token, right in zip(before, tokens, after, strict=False)
+        if not token.token_type.name.endswith(("STRING", "NUMBER"))
+        and (left is None or left.token_type not in (TokenType.DOT, TokenType.DCOLON))  # 1L is 1::L
+        and (right is None or right.token_type != TokenType.L_PAREN)
+    )
 
 
 def functions_of(session: SparkSession | None) -> frozenset[str]:

@@ -64,7 +64,10 @@ def _from_least(name: str, of: str) -> str:
 
 
 def _pairs(node: exp.Expr, scope: Scope) -> Value:
-    given = (f"{scope.value(part).sql} IS NOT NULL" for part in (node.this, node.expression))
+    values = [scope.value(part) for part in (node.this, node.expression)]
+    if not all(of.type in (*WHOLE, *_FLOATS) or DECIMAL.fullmatch(of.type) for of in values):
+        raise Untranslated(node.sql())  # Spark makes numbers of texts
+    given = (f"{of.sql} IS NOT NULL" for of in values)
     return Value(f"count(*) FILTER (WHERE {' AND '.join(given)})", "bigint")
 
 
