@@ -96,3 +96,19 @@ def test_deviations_of_numbers_far_from_zero_keep_their_digits(spark: SparkSessi
     found += answers(spark, f"SELECT STREAM {call} AS m {HOURS}", values[::-1], ([],))
     assert len({*map(tuple, found)}) == 1
     assert math.isclose(found[0][0], DEVIATIONS[call](values), rel_tol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        HOURS,
+        "FROM a GROUP BY SESSION(a.ROWTIME, INTERVAL '1' MINUTE)",
+        "FROM p GROUP BY PANES(at, DURATION INTERVAL '1' HOUR)",
+    ],
+    ids=["hours", "sessions", "panes"],
+)
+@pytest.mark.usefixtures("both_ways")
+def test_spark_computes_the_arguments_for_which_only_duckdb_fails(spark: SparkSession, groups: str) -> None:
+    sql = f"SELECT STREAM MAX(v % GREATEST(LEAST(v, -1), -1)) AS m {groups}"
+    for found in answers(spark, sql, [-(2**63), -1, 5], ([], [1, 2])):
+        assert found[-1] == 0

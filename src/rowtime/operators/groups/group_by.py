@@ -22,6 +22,7 @@ from rowtime.operators.contract import NOTHING, Closed, Column, Delta, Link, Sha
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
+from rowtime.operators.rows.attempt import selected
 from rowtime.operators.rows.collations import grouped
 from rowtime.operators.rows.ends import Ends, Lead
 from rowtime.operators.rows.select import Item
@@ -244,7 +245,7 @@ class GroupBy(RowGroups, Unary):
             return delta.rows
         keys = [key.sql for key in self.keys]
         seen = [f"{ROWTIME} AS {SEEN}"] if self._ends.seen else []
-        return delta.rows.selectExpr(*keys, *self.accumulators.seeds(self._types(tick, delta.rows)), *seen)
+        return selected(tick, delta.rows, [*keys, *self.accumulators.seeds(self._types(tick, delta.rows)), *seen])
 
     def _merged(self, rows: Frame, types: Mapping[str, str], finals: Sequence[str] = ()) -> Frame:
         if not self.accumulators.splits:

@@ -24,6 +24,7 @@ from rowtime.operators.groups.grouping import PartialTypes, RowGroups
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.over.over_calls import RunningMark
 from rowtime.operators.over.value_clocks import ByValues, Closer, ValueClocks, ValueControl
+from rowtime.operators.rows.attempt import selected
 from rowtime.operators.rows.collations import grouped
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
@@ -135,7 +136,7 @@ class GroupByValues(RowGroups, ByValues):
             keys = [key.sql for key in self.keys]
             seeds = self.accumulators.seeds(self._types(tick, delta.rows))
             times = (f"unix_micros({ROWTIME}) AS {name}" for name in (LAST, FIRST))
-            parts.append(delta.rows.selectExpr(*keys, *seeds, *times))
+            parts.append(selected(tick, delta.rows, [*keys, *seeds, *times]))
         if kept:
             parts.append(tick.segments(self).read(kept))
         return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])

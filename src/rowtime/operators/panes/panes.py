@@ -57,6 +57,7 @@ from rowtime.operators.panes.pane_facts import END_OF, INDEX, SIGN, TIMING, pane
 from rowtime.operators.panes.pane_fires import Fires
 from rowtime.operators.panes.pane_times import PaneControl, PaneTimes, less
 from rowtime.operators.panes.values_at import with_value_at
+from rowtime.operators.rows.attempt import selected
 from rowtime.operators.rows.lifetimes import instant
 from rowtime.operators.rows.select import Item
 from rowtime.operators.streams.raises import LONG, marks_of, raised
@@ -282,7 +283,7 @@ class Panes(RowGroups):
             fire = f"CASE WHEN {PANE} <= __before THEN __after ELSE {fire} END"
         rows = rows.selectExpr("*", f"{panes} AS {PANE}")
         keys = [key.sql for key in self.keys]
-        seeded = rows.selectExpr(*keys, *self.accumulators.seeds(types), PANE, f"{fire} AS {FIRE}")
+        seeded = selected(tick, rows, [*keys, *self.accumulators.seeds(types), PANE, f"{fire} AS {FIRE}"])
         return self._fires(types, exact=tick.trying).merged(seeded, at_ends=line is None)
 
     def _resolve(self, tick: Tick, line: Timeline) -> list[int]:

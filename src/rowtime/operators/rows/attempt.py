@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from rowtime.core.columns import BROKEN, TRIED
 from rowtime.frames.called import calls_in, tried_with_calls
-from rowtime.operators.contract import quoted
+from rowtime.frames.catalyst import named_item
+from rowtime.frames.queries import Uncomputed
+from rowtime.operators.contract import Tick, quoted
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
@@ -33,6 +35,28 @@ def all_computed(rows: Frame, expressions: Iterable[str]) -> Frame:
 def with_attempts(rows: Frame, texts: Mapping[str, str]) -> Frame:
     """Return the rows with a column for each expression: a struct of its value ``c0``, or NULL if that fails."""
     return tried_with_calls(rows, texts)
+
+
+def selected(tick: Tick, rows: Frame, texts: Sequence[str]) -> Frame:
+    """Return a select list ``expression AS name`` over rows of which none fails in Spark.
+
+    If a tick examines its rows, Spark computes what DuckDB cannot. Raises ``Uncomputed``.
+    """
+    result = rows.selectExpr(*texts)
+    if not tick.trying:
+        return result
+    try:
+        result.count()
+    except Uncomputed:
+        items = [named_item(text) for text in texts]
+        names = {text: f"{TRIED}{n}" for n, (_, text) in enumerate(items) if not _PLAIN.fullmatch(text)}
+        attempts = with_attempts(rows, {name: text for text, name in names.items()})
+        fails = " OR ".join(f"{name} IS NULL" for name in names.values())
+        if attempts.where(fails).count():
+            raise
+        values = ((name, f"{names[text]}.c0" if text in names else text) for name, text in items)
+        return attempts.selectExpr(*(f"{text} AS {quoted(name)}" if name else text for name, text in values))
+    return result
 
 
 def judged(  # noqa: PLR0913 - the conditions and values of rows

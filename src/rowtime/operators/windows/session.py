@@ -19,6 +19,7 @@ from rowtime.operators.contract import Closed, Column, Delta, Link, Shape, Tick,
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
+from rowtime.operators.rows.attempt import selected
 from rowtime.operators.rows.collations import grouped
 from rowtime.operators.rows.lifetimes import BEGINS
 from rowtime.operators.rows.select import Item
@@ -116,7 +117,7 @@ class SessionGroup(RowGroups, Unary):
         at = f"unix_micros({ROWTIME})"
         times = (f"{at} AS {FIRST}", f"{at} AS {LAST}", f"{at} + {self.gap}L AS {DUE}")
         keys = (key.sql for key in self.keys)
-        rows = delta.rows.selectExpr(*keys, *self.accumulators.seeds(self._types(tick, delta.rows)), *times)
+        rows = selected(tick, delta.rows, [*keys, *self.accumulators.seeds(self._types(tick, delta.rows)), *times])
         tick.describe(self, "keep pieces of sessions")
         self._state.keep(tick, self, self._merged(tick, rows))
 
