@@ -9,6 +9,7 @@ import duckdb
 import pytest
 from sqlglot import exp
 
+import rowtime as rt
 from rowtime.core.time_patterns import PatternFault, parts_of
 from rowtime.frames.attempted import attempted
 from rowtime.frames.translated import scope_of
@@ -60,6 +61,36 @@ def test_patterns_are_refused_and_formatted_as_in_spark(spark: SparkSession, cou
     texts = {p: text for p in patterns if (text := _on_the_driver(p)) is not None}
     assert len(texts) > 20
     assert texts == {p: found[p].w["c0"] for p in texts}
+
+
+CONSTANT = (
+    "date_format(t, 'yyyy' || '-YYYY')", "date_format(t, concat('yyyy', '-MM'))",
+    "to_json(struct(t), map('timestampNTZFormat', 'YYYY'))", "date_format(t, CAST('YY' AS STRING))",
+    "to_date(s, replace('yyyy', 'y', 'Y'))", "date_format(t, s || 'YYYY')", "rlike(s, '(' || 'a')",
+    "from_utc_timestamp(t, 'Mars' || '/X')", "encode(s, 'utf' || '99')", "format_string('%' || 'q', s)",
+    "to_json(struct(t), map('timestampFormat', 'YY' || 'YY'))", "to_json(struct(t), map('dateFormat', 'yyyy'))",
+    "to_json(struct(t), map('dateFormat', 'YYYY'))", "to_csv(struct(t), map('TIMESTAMPFORMAT', 'YYYY'))",
+    "from_json(j, 'a TIMESTAMP', map('timestampFormat', 'YYYY'))", "from_json(j, 'a DATE', map('dateFormat', 'YYYY'))",
+    "from_json(j, 'a DATE', map('timestampFormat', 'YYYY'))", "from_json(j, 'a TIMESTAMP', map('dateFormat', 'YYYY'))",
+    "from_json(j, 'a STRING', map('timestampFormat', 'YYYY'))", "from_csv(c, 'a DATE', map('dateFormat', 'E' || 'E'))",
+    "from_json(j, 'a TIMESTAMP_NTZ', map('timestampNTZFormat', 'YYYY'))",
+    "from_json(j, 'a TIMESTAMP_NTZ', map('timestampFormat', 'YYYY'))",
+    "from_csv(c, 'a TIMESTAMP', map('timestampFormat', 'yyyy-MM-dd'))", "from_csv(c, 'a INT', map('dateFormat', 'YY'))",
+)  # fmt: skip
+"""Patterns that are no literals, or options. The one with a column is computed for each row."""
+
+
+def test_constant_patterns_are_refused_by_check_if_spark_refuses_them(spark: SparkSession) -> None:
+    session = derive(spark)
+    row = f"TIMESTAMP '{AT}' AS t, 'a' AS s, '{{\"a\": \"2024-01-02\"}}' AS j, '2024-01-02' AS c"
+    rows = session.sql(f"SELECT {row}").cache()
+    values = [attempted(session, [call]).alias(f"v{n}") for n, call in enumerate(CONSTANT)]
+    [computed] = session.createDataFrame(rows.collect()).select(*values).collect()
+    failing = {call for call, value in zip(CONSTANT, computed, strict=True) if value is None and "s ||" not in call}
+    stream = "CREATE STREAM x (t TIMESTAMP, s STRING, j STRING, c STRING);"
+    problems = {call: rt.check(f"{stream} SELECT STREAM {call} AS y FROM x") for call in CONSTANT}
+    assert {call for call, found in problems.items() if found} == failing
+    assert {problem.code for found in problems.values() for problem in found} == {"R107"}
 
 
 def _on_the_driver(pattern: str) -> str | None:
