@@ -31,6 +31,15 @@ for query in QUERIES:
     )
     pipeline.sink("result", lambda b: None)
     print(pipeline.run_available(end=True).ledger["query"]["MALFORMED"])
+called = rt.Pipeline().sql(
+    "CREATE STREAM a (n INT, at TIMESTAMP) USING parquet OPTIONS (path '0.parquet', rowtime.column 'at');"
+    "CREATE FUNCTION f(x INT) RETURNS INT AS 'raising:f'; SELECT STREAM f(n) AS d FROM a"
+)
+called.sink("result", lambda b: None)
+try:
+    called.run_available(end=True)
+except rt.RowtimeError as failed:
+    print(failed.problems[0].code)
 spark = SparkSession.builder.getOrCreate()
 spark._jvm.org.apache.logging.log4j.LogManager.getLogger("org.apache.spark.Some").error("The disk is broken.")
 pq.write_table(pa.table({"n": [1]}), "1.parquet")
@@ -48,9 +57,10 @@ except Exception:
 def test_no_stack_trace_is_shown_for_a_row_that_is_refused(tmp_path: Path, small_ticks: str) -> None:
     command = [sys.executable, "-c", CODE]
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
-    env["ROWTIME_SMALL_TICKS"] = small_ticks
+    env |= {"ROWTIME_SMALL_TICKS": small_ticks, "PYTHONPATH": str(tmp_path)}
+    (tmp_path / "raising.py").write_text("def f(x):\n    return 10 // x\n")
     ran = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=300)
-    assert (ran.returncode, ran.stdout) == (0, "1\n1\n1\n1\nfailed\n"), ran.stderr
+    assert (ran.returncode, ran.stdout) == (0, "1\n1\n1\n1\nR512\nfailed\n"), ran.stderr
     own, *others = [line for line in ran.stderr.splitlines() if " ERROR " in line]
     assert own.endswith("ERROR Some: The disk is broken."), "other errors are shown"
     assert [line.split()[2] for line in others] == ["Executor:"], ran.stderr
