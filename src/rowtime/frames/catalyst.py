@@ -100,8 +100,6 @@ def group_part_of(session: SparkSession | None, item: str, fields: Sequence[Colu
     Raises ``Untranslated`` for an expression that is no function of such rows.
     """
     name, part = _part(session, item, fields, (exp.Window, exp.Query))
-    if part.columns == _ONCE:
-        raise Untranslated(item)
     return name, replace(part, groups=True)
 
 

@@ -74,7 +74,7 @@ def groups_with(
     named = (group_part_of(rows.sparkSession, aggregates[n], rows.fields) for n in by_spark)
     parts = {name: replace(part, tries=name in tried) for name, part in named}
     place = [name for name in (ROWTIME, WRITER, POSITION) if name in rows.columns]
-    read = dict.fromkeys(name for part in parts.values() for name, _ in part.columns)
+    read = dict.fromkeys(name for part in parts.values() for name, _ in part.columns if name in rows.columns)
     nothing = rows.limit(0)
     terms = [*map(quoted, place), *(name for name in map(quoted, read) if nothing.in_order([name]) is not None)]
     ordered = rows.in_order(terms) if parts and terms else rows

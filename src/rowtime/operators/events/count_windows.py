@@ -38,6 +38,7 @@ from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.failing_events import changed, fitting, results, tried_groups
 from rowtime.operators.events.versions import BEFORE, as_of, versions_of
+from rowtime.operators.rows.attempt import selected
 from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, advanced, derived_columns, netted
 
 LAST = f"max({START}) AS {LAST_START}"
@@ -100,9 +101,9 @@ class CountWindows(EventGroups):
 
         Return these, those that were kept, and the number of each start.
         """
-        events, old = self._grouped(new, 1), last.between(BEGINNING, END)
+        events, old = self._grouped(tick, new, 1), last.between(BEGINNING, END)
         if old is not None:
-            events = events.unionByName(self._met(self._grouped(old, 0), events))
+            events = events.unionByName(self._met(self._grouped(tick, old, 0), events))
         ranked = self._ranked(events, self.key_names)
         tick.describe(self, "keep events of the last starts")
         moved = ranked.where(f"({RANK} > {MOST} - {self.size - 1}) = (__came = 1)")
@@ -116,11 +117,10 @@ class CountWindows(EventGroups):
         ahead.forget(bound, self.identity)
         last.forget(bound if bound >= END else BEGINNING, self.identity)
 
-    def _grouped(self, rows: Frame, new: int) -> Frame:
+    def _grouped(self, tick: Tick, rows: Frame, new: int) -> Frame:
         """Return the events that exist, with their keys."""
-        return netted(rows.drop(DUE, CHANGED_BY, MET), self.identity).selectExpr(
-            "*", *(k.sql for k in self.keys), f"{new} AS __came"
-        )
+        events = netted(rows.drop(DUE, CHANGED_BY, MET), self.identity)
+        return selected(tick, events, ["*", *(key.sql for key in self.keys), f"{new} AS __came"])
 
     def _met(self, rows: Frame, others: Frame) -> Frame:
         """Return the rows of groups that also have other rows."""
@@ -195,9 +195,13 @@ class SpeculativeCountWindows(CountWindows):
     def _revised(self, tick: Tick, new: Frame, old: Sequence[Frame | None]) -> Frame:
         """Return the windows of each version of the groups with new changes, minus those of the version before."""
         keys, groups = [key.sql for key in self.keys], [*self.key_names, *VERSION]
-        changes = new.drop(DUE).selectExpr("*", *keys)
+        changes = selected(tick, new.drop(DUE), ["*", *keys])
         versions = versions_of(changes, self.key_names)
-        before = [one.drop(DUE, CHANGED_BY, MET).selectExpr("*", *BEFORE, *keys) for one in old if one is not None]
+        before = [
+            selected(tick, one.drop(DUE, CHANGED_BY, MET).selectExpr("*", *BEFORE), ["*", *keys])
+            for one in old
+            if one is not None
+        ]
         events = reduce(lambda one, other: one.unionByName(other), before, changes)
         alive = as_of(events, versions, self.key_names, [*self.identity, *self.key_names])
         ranked, times = (

@@ -36,6 +36,7 @@ from rowtime.operators.contract import Delta, Link, Shape, Tick, UpTo, passed, q
 from rowtime.operators.contract.state import Route, StateNote
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.failing_events import fitting, fitting_in_windows, results
+from rowtime.operators.rows.attempt import selected
 from rowtime.operators.rows.collations import grouped
 from rowtime.operators.rows.lifetimes import (
     ALWAYS,
@@ -134,7 +135,7 @@ class LifetimeSessions(EventGroups):
         if bound >= END and self.longest:
             refuse_endless(self, parts, STOP, "lasts through endless sessions")
         until = f"IF({STOP} >= {END}L, {END}L, {STOP} + {self.gap}L)"
-        parts = parts.selectExpr("*", *(key.sql for key in self.keys), f"{until} AS {OVER_AT}")
+        parts = selected(tick, parts, ["*", *(key.sql for key in self.keys), f"{until} AS {OVER_AT}"])
         cut = WeightedLog(tick, self, "cut")
         old = cut.between(BEGINNING, END) if self.longest else None
         if old is not None:

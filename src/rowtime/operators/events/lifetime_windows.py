@@ -21,6 +21,7 @@ from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.event_windows import clipped, first_start, in_windows, last_window
 from rowtime.operators.events.failing_events import fitting, fitting_in_windows, results
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
+from rowtime.operators.rows.attempt import selected
 from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, derived_columns, netted, refuse_endless
 
 
@@ -103,7 +104,8 @@ class LifetimeWindows(EventGroups):
         tick.describe(self, "aggregate windows")
         each = in_windows(events, (before, bound), self.size, self.hop, self.offset)
         each = fitting_in_windows(tick, self, each.selectExpr("*", *clipped(self.size, self.clips)))
-        each = each.selectExpr("*", f"explode(sequence(1L, {WEIGHT})) AS __i", *(key.sql for key in self.keys))
+        each = selected(tick, each, ["*", *(key.sql for key in self.keys)])
+        each = each.selectExpr("*", f"explode(sequence(1L, {WEIGHT})) AS __i")
         groups, times = (
             [*self.key_names, WINDOW_END],
             derived_columns(f"{WINDOW_END} - {1 if self.point else self.size}L", WINDOW_END),

@@ -24,6 +24,7 @@ from rowtime.operators.events.failing_events import fitting, refused, tried
 from rowtime.operators.events.running_sums import RunningSums
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
 from rowtime.operators.groups.finished import in_words
+from rowtime.operators.rows.attempt import selected
 from rowtime.operators.rows.collations import grouped, in_bytes, restored
 from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, derived_columns, instant, netted
 from rowtime.sql.generate import to_spark
@@ -99,7 +100,7 @@ class Snapshot(EventGroups):
             tick.remember(self, types=list(roomy.kinds))
             for log in (ahead, sums):
                 log.segments.forget(END)
-        parts = [] if delta.rows is None else [self._points(delta.rows, running)]
+        parts = [] if delta.rows is None else [self._points(tick, delta.rows, running)]
         parts += [] if due is None else [due.drop(DUE).selectExpr("*", f"0 AS {OLD}")]
         rows, final, columns = None, tuple[Segment, ...](), [*self.key_names, SNAPSHOT_AT, STARTING, *running.columns]
         if parts:
@@ -114,7 +115,7 @@ class Snapshot(EventGroups):
 
     # -- starts and ends --------------------------------------------------------------
 
-    def _points(self, rows: Frame, sums: RunningSums) -> Frame:
+    def _points(self, tick: Tick, rows: Frame, sums: RunningSums) -> Frame:
         """Return each event as its start and, if it has one, its end."""
         keys = [key.sql for key in self.keys]
         starts = (BEGINS, WEIGHT, "0L", WEIGHT)
@@ -122,7 +123,7 @@ class Snapshot(EventGroups):
         parts = []
         for part, (at, starting, ending, weight) in ((rows, starts), (rows.where(f"{STOP} < {END}L"), ends)):
             values = [f"{at} AS {SNAPSHOT_AT}", f"{starting} AS {STARTING}", f"{ending} AS {ENDING}"]
-            parts.append(part.selectExpr(*keys, *values, *sums.values(weight), f"0 AS {OLD}"))
+            parts.append(selected(tick, part, [*keys, *values, *sums.values(weight), f"0 AS {OLD}"]))
         return parts[0].unionByName(parts[1])
 
     # -- snapshots --------------------------------------------------------------------

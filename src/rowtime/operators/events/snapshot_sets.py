@@ -22,6 +22,7 @@ from rowtime.operators.events.event_windows import in_snapshots
 from rowtime.operators.events.failing_events import exact_groups, fitting, refused, tried
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
 from rowtime.operators.groups.finished import in_words
+from rowtime.operators.rows.attempt import selected
 from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, advanced, derived_columns, due, netted, revised
 
 
@@ -70,7 +71,7 @@ class SnapshotSets(EventGroups):
 
     def _changes(self, tick: Tick, events: Frame, going: WeightedLog, bound: int) -> Frame:
         alive = netted(events.drop(DUE), self.identity).where(f"{START} < {passed(bound, START)}")
-        alive = alive.selectExpr("*", *(key.sql for key in self.keys))
+        alive = selected(tick, alive, ["*", *(key.sql for key in self.keys)])
         gone = going.between(BEGINNING, END)
         if gone is not None:
             gone = netted(gone.drop(DUE), [*self._values, "__x"]).selectExpr(

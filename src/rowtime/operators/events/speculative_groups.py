@@ -36,6 +36,7 @@ from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.event_windows import clipped, first_start, in_snapshots, in_windows, last_window
 from rowtime.operators.events.failing_events import changed, fitting, fitting_in_windows, tried_groups
 from rowtime.operators.events.versions import BEFORE, as_of, versions_of
+from rowtime.operators.rows.attempt import selected
 from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, due, netted, refuse_endless
 
 
@@ -136,7 +137,7 @@ class SpeculativeGroups(EventGroups):
 
     def _grouped(self, tick: Tick, events: Frame, before: int, *, new: bool = True) -> Frame:
         """Return events with the keys of their groups, and in the windows that are not final."""
-        rows = events.selectExpr("*", *(key.sql for key in self.keys))
+        rows = selected(tick, events, ["*", *(key.sql for key in self.keys)])
         if self.size:
             rows = in_windows(rows, (before, END), self.size, self.hop, self.offset)
             rows = fitting_in_windows(tick, self, rows.selectExpr("*", *clipped(self.size, self.clips)), new=new)

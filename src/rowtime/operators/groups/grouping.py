@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 
-from rowtime.core.errors import RowtimeError
 from rowtime.expr.aggregates import orders_rows
-from rowtime.expr.conditions import columns_in, only_where
+from rowtime.expr.conditions import columns_in
 from rowtime.frames.typed import groups
 from rowtime.frames.words import Untranslated
 from rowtime.operators.contract import (
@@ -26,6 +25,7 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
+from rowtime.operators.rows.arguments import conditional_arguments, is_sorted_collection
 from rowtime.operators.rows.attempt import all_computed
 from rowtime.operators.rows.partials import Accumulators
 from rowtime.sql.generate import to_spark
@@ -37,18 +37,6 @@ if TYPE_CHECKING:
 
 SHOWN = "shown"
 """The meta entry of an expression of ours: what a refused row shows instead of it."""
-_AROUND_CALLS = (exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
-_WRAPPERS = (exp.AggFunc, exp.Order, exp.Ordered, exp.Distinct, exp.Tuple, *_AROUND_CALLS)
-_LISTS = ("array", "map", "named_struct")
-
-
-def is_sorted_collection(node: exp.Expr) -> bool:
-    """Return True for ARRAY_SORT(COLLECT_LIST(x)), SORT_ARRAY(COLLECT_LIST(x), FALSE) and the like."""
-    inner = node.this if isinstance(node, exp.ArraySort) else None
-    if isinstance(node, exp.Anonymous) and node.name.upper() == "SORT_ARRAY":
-        gathered, *way = node.expressions
-        inner = gathered if all(isinstance(part, exp.Boolean) for part in way) else None
-    return isinstance(inner, exp.ArrayAgg | exp.ArrayUniqueAgg)
 
 
 def needs_places(aggregates: Sequence[Item]) -> bool:
@@ -107,7 +95,7 @@ class Groups(Operator):
         for item in self.aggregates:
             call = item.expression.this if isinstance(item.expression, exp.Filter) else item.expression
             if isinstance(call, exp.Sum | exp.Avg):
-                yield from map(partial(_as_number, call), _values(item.expression))
+                yield from map(partial(_as_number, call), conditional_arguments(item.expression))
 
     def same_keys(self) -> Pairs:
         """Return the keys of a group and of its rows, hidden or among the visible columns."""
@@ -175,7 +163,7 @@ class RowGroups(Groups):
         skipped, because another one is NULL or (``skips``) the operator refuses its row, only in a tick that tries
         each row. A column may be an expression of the Select below.
         """
-        arguments = (_values(item.expression) for item in self.aggregates)
+        arguments = (conditional_arguments(item.expression) for item in self.aggregates)
         if not skips and self.accumulators.splits and all(len([*of]) <= 1 for of in arguments):
             return delta
         plain = self.inputs[0].projection() is None
@@ -205,28 +193,7 @@ def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
     """Yield the arguments of an aggregate for a row, and the condition of its FILTER."""
     if isinstance(node, exp.Filter):
         yield node.expression.this
-    yield from _values(node)
-
-
-def _values(node: exp.Expr, *, calls: bool = True) -> Iterator[exp.Expr]:
-    """Yield the arguments of an aggregate for a row: none of them for a row that FILTER excludes.
-
-    ``calls``: a function that sqlglot does not know is the aggregate; else it is a part of an argument.
-    """
-    if isinstance(node, exp.Filter):
-        for part in _values(node.this):
-            yield only_where(node.expression.this, part)
-    elif isinstance(node, _WRAPPERS) or is_sorted_collection(node) or (calls and isinstance(node, exp.Anonymous)):
-        for part in node.iter_expressions():
-            yield from _values(part.unalias(), calls=isinstance(node, _AROUND_CALLS))
-    elif not isinstance(node, exp.Star | exp.Literal) and not _is_constant_list(node) and _is_text(node):
-        yield node
-
-
-def _is_constant_list(node: exp.Expr) -> bool:
-    """Return True for the shares of PERCENTILE and the like."""
-    listed = isinstance(node, exp.Array) or (isinstance(node, exp.Anonymous) and node.name.lower() in _LISTS)
-    return listed and node.find(exp.Column) is None
+    yield from conditional_arguments(node)
 
 
 def _as_number(call: exp.Expr, value: exp.Expr) -> exp.Expr:
@@ -234,14 +201,6 @@ def _as_number(call: exp.Expr, value: exp.Expr) -> exp.Expr:
     number = exp.Anonymous(this="positive", expressions=[value.copy()])
     number.meta[SHOWN] = call.copy()
     return number
-
-
-def _is_text(node: exp.Expr) -> bool:
-    try:
-        to_spark(node)
-    except RowtimeError:
-        return False
-    return True
 
 
 def _takes(rows: Frame, aggregate: str) -> bool:

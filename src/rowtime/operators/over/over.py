@@ -37,6 +37,7 @@ from rowtime.operators.over.over_limits import answered
 from rowtime.operators.over.over_memory import HEADS, ROWS, Memory
 from rowtime.operators.over.over_results import to_files, to_spark_rows, type_calls
 from rowtime.operators.over.over_rows import in_stream_order
+from rowtime.operators.rows.attempt import selected
 from rowtime.operators.rows.collations import keyed, paired
 from rowtime.operators.rows.ends import Ends
 from rowtime.operators.rows.lifetimes import BEGINS
@@ -171,7 +172,7 @@ class Over(Unary):
         if read is not None:
             return self._completed(pa.concat_tables(read).combine_chunks(), arguments)
         assert delta.rows is not None
-        rows = self._wanted(delta.rows, internals, arguments)
+        rows = self._wanted(tick, delta.rows, internals, arguments)
         if collated:
             keys = {key.column.name for key in self.keys}
             rows = paired(keyed(rows, collated & keys), collated - keys)
@@ -221,12 +222,12 @@ class Over(Unary):
             return None
         return peek.rows({n: n for n in (*self.passed, *internals)} | {n: of.name for n, of in arguments.items()})
 
-    def _wanted(self, rows: Frame, internals: Sequence[str], arguments: Mapping[str, exp.Expr]) -> Frame:
+    def _wanted(self, tick: Tick, rows: Frame, internals: Sequence[str], arguments: Mapping[str, exp.Expr]) -> Frame:
         """Return the columns to compute: passed columns, keys, arguments and times, each once."""
         texts = [f"{self._texts[name]} AS {name}" for name in arguments]
         if self._measured is not None:
             texts.append(f"{self._measured} AS {RANGE_VALUE}")
-        rows = rows.selectExpr(*map(quoted, self.passed), *internals, *texts, f"{ROWTIME} AS {SEEN}")
+        rows = selected(tick, rows, [*map(quoted, self.passed), *internals, *texts, f"{ROWTIME} AS {SEEN}"])
         if self.closers:
             rows = rows.selectExpr("*", f"{self._period_end} AS {DUE}")
         return rows.drop(SEEN)

@@ -59,6 +59,7 @@ from rowtime.operators.patterns.match_tick import MatchTick
 from rowtime.operators.patterns.remembered import Memory, Span
 from rowtime.operators.patterns.slots import CLASSIFIER, NUMBER, TAKEN, Condition, MatchFunction, Pick, Slot
 from rowtime.operators.patterns.typing import type_slots
+from rowtime.operators.rows.attempt import selected
 from rowtime.operators.rows.lifetimes import BEGINS
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
@@ -325,7 +326,7 @@ class Match(Unary):
         keys = [f"{to_spark(key.expression)} AS {key.column.name}" for key in self.keys]
         at = f"unix_micros({ROWTIME}) AS {AT}"
         tick.describe(self, "rows in stream order")
-        rows = delta.rows.selectExpr(*map(quoted, self.passed), POSITION, at, *keys, *texts)
+        rows = selected(tick, delta.rows, [*map(quoted, self.passed), POSITION, at, *keys, *texts])
         table = in_stream_order(rows.toArrow())
         if not table.num_rows:
             return None

@@ -38,7 +38,7 @@ def with_attempts(rows: Frame, texts: Mapping[str, str]) -> Frame:
 
 
 def selected(tick: Tick, rows: Frame, texts: Sequence[str]) -> Frame:
-    """Return a select list ``expression AS name`` over rows of which none fails in Spark.
+    """Return a select list over rows, ``expression AS name`` or ``*``, of which none fails in Spark.
 
     If a tick examines its rows, Spark computes what DuckDB cannot. Raises ``Uncomputed``.
     """
@@ -48,7 +48,8 @@ def selected(tick: Tick, rows: Frame, texts: Sequence[str]) -> Frame:
     try:
         result.count()
     except Uncomputed:
-        items = [named_item(text) for text in texts]
+        plain = [name for text in texts for name in (map(quoted, rows.columns) if text == "*" else [text])]
+        items = [named_item(text) for text in plain]
         names = {text: f"{TRIED}{n}" for n, (_, text) in enumerate(items) if not _PLAIN.fullmatch(text)}
         attempts = with_attempts(rows, {name: text for text, name in names.items()})
         fails = " OR ".join(f"{name} IS NULL" for name in names.values())

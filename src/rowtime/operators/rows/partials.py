@@ -18,6 +18,7 @@ from rowtime.core.columns import POSITION, ROWTIME, WRITER
 from rowtime.expr.aggregates import Decomposed, Part, decompose, ordered_text, split
 from rowtime.frames.typed import kind_of_text
 from rowtime.operators.contract import quoted
+from rowtime.operators.rows.arguments import with_arguments
 from rowtime.operators.rows.collations import grouped
 from rowtime.operators.rows.exact_sums import ExactSum, average
 from rowtime.operators.rows.failing_groups import Correlation, computed_groups
@@ -109,14 +110,17 @@ class Accumulators:
         groups have such an aggregate.
         """
         splits = self.splits and not of_rows
-        sums = self._sums(rows, types, splits=splits)
+        calls: Mapping[str, exp.Expr] = dict(self.aggregates)
+        if not splits:
+            rows, calls = with_arguments(rows, calls)
+        sums = self._sums(rows, calls, types, splits=splits)
         texts = [text for sum_of in sums.values() for text in sum_of.aggregates]
         if splits:
             kept = {n: _merge(part, types.get(n)).format(n) for n, part in self._parts() if n not in sums}
             texts += [f"{text} AS {name}" for name, text in kept.items()]
             finals, groups = self.finals(types, tries=True), grouped(rows, by, [*texts, *more])
         else:
-            others = {name: call for name, call in self.aggregates if name not in sums}
+            others = {name: call for name, call in calls.items() if name not in sums}
             finals, groups = [], computed_groups(rows, by, others, [*texts, *more])
         tried = {name for name, call in self.aggregates if _summed(call)[1]}
         flags = [f"{sum_of.fails} AS {name}x" for name, sum_of in sums.items() if name not in tried]
@@ -134,12 +138,14 @@ class Accumulators:
         calls |= dict(self.aggregates)
         return [(f"{name}x", call) for name, call in calls.items() if f"{name}x" in groups.columns]
 
-    def _sums(self, rows: Frame, types: Mapping[str, str], *, splits: bool) -> Mapping[str, ExactSum | Correlation]:
+    def _sums(
+        self, rows: Frame, calls: Mapping[str, exp.Expr], types: Mapping[str, str], *, splits: bool
+    ) -> Mapping[str, ExactSum | Correlation]:
         """Return the sums that may overflow their types, of partial results or of rows; and correlations."""
         if splits:
             parts = (name for name, part in self._parts() if part.typed)
             return {name: ExactSum(name, name, types[name]) for name in parts if types.get(name, "double") != "double"}
-        computed = {name: Correlation.of(name, call) or _exact(rows, name, call) for name, call in self.aggregates}
+        computed = {name: Correlation.of(name, call) or _exact(rows, name, call) for name, call in calls.items()}
         return {name: exact_sum for name, exact_sum in computed.items() if exact_sum is not None}
 
     def types(self, rows: Frame) -> dict[str, str]:

@@ -23,6 +23,7 @@ from rowtime.kernels.staggered import opening
 from rowtime.operators.contract import Closed, Column, Delta, Shape, Tick, Unary, passed, quoted
 from rowtime.operators.contract.requirement import SEQUENCE
 from rowtime.operators.contract.state import Kept, StateNote
+from rowtime.operators.rows.attempt import selected
 from rowtime.operators.rows.select import Item
 
 
@@ -62,7 +63,7 @@ class Stagger(Unary):
 
     def _windowed(self, tick: Tick, delta: Delta, before: int) -> Frame:
         assert delta.rows is not None
-        rows = delta.rows.selectExpr("*", *(key.sql for key in self.keys), f"unix_micros({ROWTIME}) AS __u")
+        rows = selected(tick, delta.rows, ["*", *(key.sql for key in self.keys), f"unix_micros({ROWTIME}) AS __u"])
         opened = self._opened(tick, rows, before)
         tick.describe(self, "open windows")
         self._state.keep(tick, self, opened)

@@ -21,8 +21,8 @@ from rowtime.expr.monotonicity import is_constant, order_of, prove
 from rowtime.expr.order import Order
 from rowtime.expr.readable import readable
 from rowtime.operators.contract import Column
-from rowtime.operators.groups.grouping import is_sorted_collection
 from rowtime.operators.over.value_clocks import Closer
+from rowtime.operators.rows.arguments import is_sorted_collection
 from rowtime.operators.rows.select import Item
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.group_distinct import bind_distinct

@@ -16,7 +16,8 @@ from rowtime.operators.events.lifetime_sessions import LifetimeSessions
 from rowtime.operators.events.lifetime_windows import LifetimeWindows
 from rowtime.operators.events.snapshot import Snapshot, summed
 from rowtime.operators.events.snapshot_sets import SnapshotSets
-from rowtime.operators.groups.grouping import is_sorted_collection, needs_places
+from rowtime.operators.groups.grouping import needs_places
+from rowtime.operators.rows.arguments import is_sorted_collection
 from rowtime.operators.rows.select import Item, extended
 from rowtime.plan.bind.groups import Grouping
 from rowtime.sql.intervals import duration_of
