@@ -195,7 +195,7 @@ def test_the_page_on_observing_lists_the_parts_of_a_tick() -> None:
 def test_the_page_on_observing_lists_the_records_of_the_log() -> None:
     page = (ROOT / "docs/observing.md").read_text(encoding="utf-8")
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
-    said = set(re.findall(r'"event": "([\w ]+)"|_of\(run, "(\w+)"\)', source))
+    said = set(re.findall(r'"event": "([\w ]+)"|(?:_of\(run, |_warn\()"(\w+)"', source))
     listed = re.findall(r"^\| `([\w ]+)` \| (?:debug|info|warning|error) \|", page, re.MULTILINE)
     assert {one or other for one, other in said} == set(listed)
 

@@ -151,7 +151,9 @@ def cast(of: Value, kind: str) -> Value:
     if of.type == kind:
         return of
     if of.type == "void" or _widens(of.type, kind):
-        return Value(f"CAST({of.sql} AS {sql_type(kind)})", kind)
+        # DuckDB converts a long decimal in two steps, each of which rounds; its text is rounded once, as in Spark.
+        long = kind == "double" and DECIMAL.fullmatch(of.type) is not None and size_of(of.type)[0] > _DOUBLE_DIGITS
+        return Value(f"CAST({f'CAST({of.sql} AS VARCHAR)' if long else of.sql} AS {sql_type(kind)})", kind)
     raise Untranslated(f"{of.type} as {kind}")
 
 
@@ -173,7 +175,7 @@ def _widens(kind: str, wide: str) -> bool:
         return wide == kind
     digits, scale = size_of(kind)
     if wide == "double":
-        return digits <= _DOUBLE_DIGITS
+        return True
     more, places = size_of(wide)
     return more - places >= digits - scale and places >= scale
 
