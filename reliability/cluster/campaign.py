@@ -104,8 +104,8 @@ def main() -> int:
 
 
 COUNTED = (
-    "pipelines", "ticks", "ticks in one task", "workers killed", "executors killed", "tasks", "tasks lost or failed",
-    "tasks tried again", "speculative tasks", "ticks tried again",
+    "pipelines", "ticks", "ticks in one task", "divided ticks", "workers killed", "executors killed", "tasks",
+    "tasks lost or failed", "tasks tried again", "speculative tasks", "ticks tried again",
 )  # fmt: skip
 
 
@@ -178,7 +178,8 @@ def _differences(case: Case, local: Path, shared: Path, counts: Counter[str], ta
     counts["pipelines"] += 1
     counts["ticks"] += len(found["states"]) - 1
     counts["ticks tried again"] += len(found["failures"])
-    counts["ticks in one task"] += found["in a task"]
+    counts["ticks in one task"] += found["tasks"].get("1", 0)
+    counts["divided ticks"] += sum(times for tasks, times in found["tasks"].items() if int(tasks) > 1)
     for failure in found["failures"]:
         print(f"{case.name} {case.number}: a tick was tried again: {failure}", flush=True)
     if not found["master"].startswith("spark://") or len(found["states"]) != len(wanted["states"]):
@@ -214,7 +215,7 @@ def _end(log: Path) -> str:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m reliability.cluster")
     parser.add_argument(
-        "--pipelines", type=int, default=2 * len(KINDS), help="each kind twice: written by tasks, and by the driver"
+        "--pipelines", type=int, default=2 * len(KINDS), help="each kind twice: in one task a tick, and divided"
     )
     parser.add_argument("--batch", type=int, default=3, help="pipelines of one driver")
     parser.add_argument("--workers", type=int, default=3, help="of the cluster")

@@ -10,32 +10,47 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
 from reliability.crash.cases import KINDS, Case, close
-from rowtime.runtime import segment_writer
+from rowtime.runtime.executors.executor import SparkJob
+from rowtime.runtime.executors.tasks import Tasks
 from rowtime.runtime.session import new_spark
 
 if TYPE_CHECKING:
     from rowtime.runtime.engine import Engine
+    from rowtime.runtime.report import TickReport
 
 TRIES = 8  # of a tick
 
 
+@dataclass(frozen=True)
+class Divided(SparkJob):
+    """Every tick is divided, as usually only large ones; the number of tasks changes with each level and tick."""
+
+    few: int = 0
+    few_bytes: int = 0
+    numbers: Iterator[int] = field(default_factory=lambda: cycle((3, 2, 2, 5, 4, 3)))
+
+    def tasks(self, spark: SparkSession) -> int:  # noqa: ARG002 - the contract's
+        """Return the next number."""
+        return next(self.numbers)
+
+
 def main(way: str, master: str, *folders: str) -> None:
     spark = _session(way, master)
-    small = segment_writer.SMALL
     for folder in map(Path, folders):
         case = Case(int(folder.name.rpartition("-")[2]), folder)
-        # In every other case of a kind, each operator is a job that writes its rows, as usually only in large ticks. In
-        # the others a tick is computed by one task: the default on a cluster.
-        apart = way != "local" and sum(divmod(case.number, len(KINDS))) % 2 == 0
-        segment_writer.SMALL = 0 if apart else small
-        folder.with_suffix(".json").write_text(json.dumps(_run(case, spark, "driver" if apart else None)))
+        # In every other case of a kind; in the others a tick is computed by one task, as it has few rows.
+        divided = way != "local" and sum(divmod(case.number, len(KINDS))) % 2 == 0
+        folder.with_suffix(".json").write_text(json.dumps(_run(case, spark, divided=divided)))
     SparkSession.builder.getOrCreate().stop()
 
 
@@ -52,39 +67,31 @@ def _session(way: str, master: str) -> SparkSession | None:
     return builder.getOrCreate()
 
 
-def _run(case: Case, spark: SparkSession | None, small_ticks: str | None) -> dict[str, Any]:
-    """Return the states after the ticks, why ticks were tried again, and how many were computed by a task."""
-    engine, states, failures = case.engine(spark, small_ticks), [case.state()], list[str]()
-    master, computed = engine.spark.sparkContext.master, list[bool]()
-    if engine.tasks is not None:
-        engine.tasks.done = _noting(engine.tasks.done, computed)  # type: ignore[method-assign]
+def _run(case: Case, spark: SparkSession | None, *, divided: bool) -> dict[str, Any]:
+    """Return the states after the ticks, why ticks were tried again, and how many had so many tasks."""
+    engine, states, failures = case.engine(spark), [case.state()], list[str]()
+    if divided:
+        engine.tasks = Tasks(Divided()).over(engine.sources.values())
+    master, tasks = engine.spark.sparkContext.master, Counter[int]()
     print("ready", flush=True)
-    while _ticked(engine, failures):
+    while (report := _ticked(engine, failures)) is not None:
         print("tick", flush=True)
         states.append(case.state())
+        tasks[report.cost.spread.tasks] += 1
     close(engine)
-    return {"states": states, "failures": failures, "master": master, "in a task": sum(computed)}
+    return {"states": states, "failures": failures, "master": master, "tasks": tasks}
 
 
-def _noting(done: Callable[..., Any], computed: list[bool]) -> Callable[..., Any]:
-    def noted(*given: Any) -> Any:
-        found = done(*given)
-        computed.append(found is not None)
-        return found
-
-    return noted
-
-
-def _ticked(engine: Engine, failures: list[str]) -> bool:
-    """Run a tick, again if it fails, as a continuous run does. Return False if there was nothing to do."""
+def _ticked(engine: Engine, failures: list[str]) -> TickReport | None:
+    """Run a tick, again if it fails, as a continuous run does. Return ``None`` if there was nothing to do."""
     for tried in range(TRIES):
         try:
-            return engine.tick() is not None
+            return engine.tick()
         except Exception as error:
             failures.append(f"{type(error).__name__} {error}"[:600])
             if tried == TRIES - 1:
                 raise
-    return False
+    return None
 
 
 if __name__ == "__main__":

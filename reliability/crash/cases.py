@@ -23,7 +23,6 @@ from reliability.crash.shapes import SHAPES, TIMED, Tally
 from reliability.crash.writes import Seen, watched
 from rowtime.client.log_items import Rows
 from rowtime.client.stream_log import scan
-from rowtime.core.small_ticks import SmallTicks
 from rowtime.core.stores import Place
 from rowtime.core.time import END
 from rowtime.state.checkpoint import Checkpoint
@@ -108,11 +107,9 @@ class Case:
         """Return the SQL of a pipeline that is not a query of Nexmark."""
         return SCRIPTS[self.name].format(out=self.folder / "out")
 
-    def engine(self, spark: SparkSession | None, small_ticks: str | None = None) -> Engine:
+    def engine(self, spark: SparkSession | None) -> Engine:
         """Return a driver, which begins with recovery."""
-        pipeline = self.pipeline(spark)
-        pipeline.small_ticks = SmallTicks.chosen(small_ticks)
-        return pipeline._engine(self.check, self.limits, ends=True)  # noqa: SLF001 - tick by tick
+        return self.pipeline(spark)._engine(self.check, self.limits, ends=True)  # noqa: SLF001 - tick by tick
 
     @property
     def limits(self) -> rt.Limits:

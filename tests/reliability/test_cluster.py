@@ -24,7 +24,7 @@ def compared(folder: Path, states: Sequence[Any], master: str = "spark://127.0.0
     places = folder / "local-0", folder / "shared-0"
     for place, found in zip(places, (STATES, states), strict=True):
         place.with_suffix(".json").write_text(
-            json.dumps({"states": found, "failures": [], "master": master, "in a task": 0})
+            json.dumps({"states": found, "failures": [], "master": master, "tasks": {}})
         )
     _differences(Case(0, places[1]), *places, counts, tally)
     return counts, tally
