@@ -33,13 +33,14 @@ def _ticks_go_several_ways(request: pytest.FixtureRequest, monkeypatch: pytest.M
 
 @pytest.fixture
 def sent(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[Tasks]:
-    """Every engine of the test sends its ticks, in so many parts as the fixture's parameter says."""
+    """Every engine of the test sends its ticks, in so many parts as the fixture's parameter says, or as it does."""
     tasks: list[Tasks] = []
 
-    parts = request.param if hasattr(request, "param") else 1
+    given = request.param if hasattr(request, "param") else 1
+    executor = given() if isinstance(given, type) else given if isinstance(given, InProcess) else InProcess(given)
 
     def engine(*given: Any, **named: Any) -> Engine:
-        tasks.append(Tasks(InProcess(parts)))
+        tasks.append(Tasks(executor))
         return Engine(*given, **(named | {"tasks": tasks[-1]}))
 
     monkeypatch.setattr(runner, "Engine", engine)

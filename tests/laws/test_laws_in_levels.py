@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -19,6 +20,7 @@ from rowtime.plan.levels import Levels
 from rowtime.plan.program import compile_script
 from rowtime.runtime.clock_pass import pieces
 from rowtime.runtime.executors import executor
+from rowtime.runtime.executors.executor import InProcess
 from rowtime.runtime.session import derive
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import DEEPER
@@ -51,6 +53,20 @@ WHOLE: Final = frozenset(
 """The laws whose ticks one task computes: of a guard, or because nothing is below the first operator that needs all."""
 
 
+@dataclass(frozen=True)
+class Changing(InProcess):
+    """The number of tasks changes with each level and tick."""
+
+    numbers: Iterator[int] = field(default_factory=lambda: cycle((5, 3, 2, 64, 3, 1, 4, 7)))
+
+    def tasks(self, spark: SparkSession) -> int:  # noqa: ARG002 - the contract's
+        """Return the next number."""
+        return next(self.numbers)
+
+
+WAYS: Final = {"2": 2, "5": 5, "2 without keys": InProcess(2, few_bytes=1 << 30), "changing": Changing}
+
+
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """The reports on ticks that were divided."""
@@ -78,11 +94,12 @@ def test_a_stream_that_needs_all_of_its_rows_leaves_no_level_below() -> None:
 
 
 @pytest.mark.sampled(8)
-@pytest.mark.parametrize("sent", [2, 5], indirect=True)
+@pytest.mark.parametrize("sent", WAYS.values(), indirect=True, ids=WAYS)
 @pytest.mark.parametrize("law", ALL, ids=lambda law: law.name)
 def test_the_output_equals_the_oracle(spark: SparkSession, sent: list[Tasks], seen: Counter[str], law: Law) -> None:
     check(law, EXAMPLE, outcome(derive(spark), law, EXAMPLE, CUTS, restart=True))
     assert len(sent) == len(CUTS)
+    assert not seen["undivided"]
     assert (law.name in WHOLE) == (not seen["done"])
 
 
@@ -96,14 +113,19 @@ GATES: Final = (
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-def _a_lost_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def _given_as(monkeypatch: pytest.MonkeyPatch, changed: Callable[[list[bytes]], list[bytes]]) -> None:
     together = executor.put_together
-    monkeypatch.setattr(executor, "put_together", lambda rows: together(rows)[:-1])
+    monkeypatch.setattr(
+        executor, "put_together", lambda rows: {to: changed(bodies) for to, bodies in together(rows).items()}
+    )
+
+
+def _a_lost_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    _given_as(monkeypatch, lambda bodies: bodies[:-1])
 
 
 def _a_part_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    together = executor.put_together
-    monkeypatch.setattr(executor, "put_together", lambda rows: [*(given := together(rows)), given[0]])
+    _given_as(monkeypatch, lambda bodies: [*bodies, bodies[0]])
 
 
 def _tasks_that_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,8 +166,7 @@ def test_a_planted_fault_is_caught(spark: SparkSession, monkeypatch: pytest.Monk
 @pytest.mark.usefixtures("sent")
 @pytest.mark.parametrize("sent", [3, len(EXAMPLE)], indirect=True)
 def test_the_order_in_which_parts_arrive_is_irrelevant(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    together = executor.put_together
-    monkeypatch.setattr(executor, "put_together", lambda rows: together(rows)[::-1])
+    _given_as(monkeypatch, lambda bodies: bodies[::-1])
     check_in_one_tick(spark)
 
 

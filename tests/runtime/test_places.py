@@ -1,37 +1,24 @@
-"""Files are read from local paths also if Spark's default file system is another one."""
+"""Spark sends rows with chosen numbers to partitions of their own."""
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from reliability.crash.cases import Case, close
-from rowtime.runtime import session
+from rowtime.runtime.executors.places import murmur3, places
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def states(spark: SparkSession, case: Case) -> list[Any]:
-    engine = case.engine(spark)
-    found = []
-    while engine.tick() is not None:
-        found.append(case.state())
-    close(engine)
-    return found
+def test_the_hash_is_that_of_spark(spark: SparkSession) -> None:
+    numbers = [*range(300), 2**31 - 1, -(2**31), -1]
+    rows = spark.createDataFrame([(n,) for n in numbers], "n INT").selectExpr("n", "hash(n) AS h").collect()
+    assert [murmur3(row.n & 0xFFFFFFFF) for row in rows] == [row.h for row in rows]
 
 
-@pytest.mark.parametrize("number", [2, pytest.param(5, marks=pytest.mark.slow)])  # a stream log and its state; files
-def test_no_path_is_left_to_the_default_file_system(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    case, moved = (Case(number, tmp_path / name) for name in ("plain", "odd [a] {b}"))
-    case.make()
-    shutil.copytree(case.folder, moved.folder)
-    wanted = states(spark, case)
-    monkeypatch.setattr(session, "_CONF", {**session._CONF, "fs.defaultFS": "nowhere:///"})
-    assert states(spark, moved) == wanted
-    assert wanted[-1]["files"] or wanted[-1]["received"]
+@pytest.mark.parametrize("many", [1, 2, 3, 8, 64])
+def test_each_number_has_a_partition_of_its_own(spark: SparkSession, many: int) -> None:
+    rows = spark.createDataFrame([(n,) for n in places(many)], "n INT").repartition(many, "n")
+    assert sorted(row.p for row in rows.selectExpr("spark_partition_id() AS p").collect()) == [*range(many)]

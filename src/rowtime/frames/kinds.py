@@ -78,6 +78,13 @@ def is_read(kind: str) -> bool:
     return holds(kind) and (kind in PLAIN or (low.startswith(_READ) and not _NOT_READ.search(_FIELD_NAME.sub("", low))))
 
 
+def is_plain(kind: str) -> bool:
+    """Return True for a type whose equal values have the same bytes."""
+    return (
+        (kind in PLAIN and kind not in ("float", "double")) or kind == "binary" or DECIMAL.fullmatch(kind) is not None
+    )
+
+
 def is_collated(kind: str) -> bool:
     """Return True if a type is, or contains, text that is not compared by its bytes."""
     return COLLATE in _FIELD_NAME.sub("", kind.lower())

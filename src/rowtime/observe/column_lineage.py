@@ -13,7 +13,7 @@ from typing import Final
 from rowtime.core.columns import ROWTIME
 from rowtime.operators.contract import Operator
 from rowtime.operators.contract.lineage import AGGREGATION, IDENTITY, TRANSFORMATION, Derivation
-from rowtime.runtime.close_look import columns_required_of
+from rowtime.plan.required_columns import columns_required_of
 
 _RANKS: Final = (IDENTITY, TRANSFORMATION, AGGREGATION)
 _TIME: Final = "rowtime.column"  # the option of a stream that names the rowtime column

@@ -10,13 +10,11 @@ on the input, and not on what else a tick contains.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
 
 from pyspark.errors import PySparkException
 from sqlglot import exp
@@ -38,13 +36,13 @@ from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.conditions import kinds_of
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.plan.program import Program
+from rowtime.plan.required_columns import columns_required
 from rowtime.runtime.analysis import words_of
 from rowtime.runtime.faults import innermost
 from rowtime.runtime.tick import RunningTick
 from rowtime.sql.generate import to_spark
 
 EMPTY: Mapping[str, exp.Expr] = MappingProxyType({})
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -217,36 +215,6 @@ def _readers_of(operators: Sequence[Operator]) -> dict[str, list[Operator]]:
     return readers
 
 
-def columns_required(operators: Sequence[Operator]) -> dict[str, frozenset[str]]:
-    """Return, by operator, the columns that its readers need; ``operators`` have inputs first.
-
-    A column that nobody needs may be computed or not: Spark skips it if its rows pass at once, and computes it if they
-    are written on the way. So a row is refused for a failing column only if somebody needs the column: this depends on
-    the query, and not on the cut.
-    """
-    read = {child.name for node in operators for child in node.inputs}
-    columns = {node.name: set[str]() if node.name in read else set(node.readable()) for node in operators}
-    for node in reversed(operators):
-        above = columns[node.name]
-        for number, child in enumerate(node.inputs):
-            wanted = columns_required_of(node, number, above)
-            columns.setdefault(child.name, set()).update(child.readable().intersection(wanted))
-    return {name: frozenset(names) for name, names in columns.items()}
-
-
-def columns_required_of(node: Operator, number: int, above: Collection[str]) -> Iterable[str]:
-    """Return the columns of an input that an operator reads if those ``above`` are read from it.
-
-    By default: for an input whose columns it passes on, those that its fields name; else all.
-    """
-    required, child = node.required_columns(number, above), node.inputs[number]
-    if required is not None:
-        return required
-    if not {*child.emits().names} <= {*node.emits().names}:
-        return child.readable()
-    return {*above, *_mentioned(node, child.readable())}
-
-
 def computed_at_once(operators: Sequence[Operator]) -> dict[str, tuple[str, ...]]:
     """Return, by operator, the columns that may fail and that nobody may leave uncomputed, because somebody needs them.
 
@@ -272,18 +240,3 @@ def computed_at_once(operators: Sequence[Operator]) -> dict[str, tuple[str, ...]
             listed[node.name] = tuple(sorted(names & required[node.name]))
             late[node.name] -= {*listed[node.name]}
     return {name: names for name, names in listed.items() if names}
-
-
-def _mentioned(value: Any, names: frozenset[str], *, top: bool = True) -> Iterator[str]:
-    """Yield the columns that the fields of an operator name, in expressions or as text."""
-    if isinstance(value, exp.Expr):
-        yield from columns_in([value])
-    elif isinstance(value, str):
-        yield from names & {value, *_WORD.findall(value)}
-    elif isinstance(value, tuple | list | frozenset | set):
-        for part in value:
-            yield from _mentioned(part, names, top=False)
-    elif is_dataclass(value) and (top or not hasattr(value, "inputs")):
-        for field in fields(value):
-            if field.name != "name":
-                yield from _mentioned(getattr(value, field.name), names, top=False)

@@ -29,7 +29,7 @@ from rowtime.runtime.close_look import CloseLook, closer
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.endings import split_ends, with_end
 from rowtime.runtime.entries import cuts_input, entry_of
-from rowtime.runtime.executors.steps import Steps, Tap
+from rowtime.runtime.executors.steps import Steps, Tap, no_tap
 from rowtime.runtime.executors.tasks import LeftToDriver, Tasks
 from rowtime.runtime.faults import naming_disks, naming_functions, naming_java, sets_aside, uncomputed
 from rowtime.runtime.handing_over import HandingOver
@@ -89,7 +89,7 @@ class Engine:
     available_now: bool = False
     clock: Callable[[], int] = wall_clock
     hook: Hook = lambda _point: None
-    tap: Tap = lambda _node, _delta: None
+    tap: Tap = no_tap
     entry: Entry = field(default_factory=lambda: _EMPTY)
     tables: Mapping[str, GivenTable] = field(default_factory=dict)
     changes: tuple[str, ...] = ()
@@ -372,7 +372,9 @@ class Engine:
         part, ended = with_end(node, source, part, before, clocks.get(node.name, {}), wanted=wanted)
         held = self.presence.held(node, part, before, clocks, self.clock())
         notes = {"offsets": dict(part.end), "state": dict(state), **held.notes, **ended}
-        return Taken(source, part, held.present, held.joined, held.left), notes
+        few = self._close_look is None and self.tap is no_tap  # else somebody may look at each column
+        columns = self.steps.columns.get(node.name) if few else None
+        return Taken(source, part, held.present, held.joined, held.left, columns), notes
 
     def _worth(self, taken: Mapping[str, Taken], notes: Mapping[str, Any]) -> bool:
         for name, intake in taken.items():

@@ -5,7 +5,7 @@ The facts that a source knows without reading rows (file names, footers, offsets
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import itemgetter
@@ -21,16 +21,22 @@ from rowtime.runtime.sources.contract import Slice, Source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rowtime.frames.frame import Frame
+
 
 @dataclass(frozen=True)
 class Taken:
-    """A source's range in this tick; the writers that hold the stream after it, came, or left after their items."""
+    """A source's range in this tick; the writers that hold the stream after it, came, or left after their items.
+
+    ``columns``: those that somebody reads, if not all (`plan.required_columns.columns_of_streams`).
+    """
 
     source: Source
     part: Slice
     present: Sequence[str]
     joined: Sequence[str]
     left: Sequence[str] = ()
+    columns: Collection[str] | None = None
 
     @property
     def rows(self) -> int | None:
@@ -44,12 +50,13 @@ def intake_of(spark: SparkSession, taken: Taken, control: StreamClocks) -> Intak
     bounds = [(item.writer, item.position, item.at) for item in part.bounds]
     sent = {(item.writer, item.position): item.arrival for item in part.bounds if item.arrival is not None}
     moved = any(part.end[w] > part.start.get(w, 0) for w in part.end)
-    rows = of_source(spark, source, part) if moved and part.rows != 0 else None
+    rows = of_source(spark, source, part, taken.columns) if moved and part.rows != 0 else None
     count = taken.rows
     intake = Intake(
         rows if count != 0 else None,
         count,
         _peek(source, part),
+        all_columns=partial(of_source, spark, source, part) if _is_narrow(rows, taken.columns) else None,
         gated=source.gives_rowtime or _ends_inside(part, control) or any(at < END for _, _, at in bounds),
         raises=not source.steady or source.gives_rowtime,
         decodes=source.decodes,
@@ -88,6 +95,11 @@ def _ends_inside(part: Slice, control: StreamClocks) -> bool:
 
 Run = Sequence[Any]  # first position, count, least, greatest (µs UTC), order: o in order, n no rowtimes
 PEEKED_ROWS = 100_000_000  # of one column, which the driver reads and judges in a second per 30 million
+
+
+def _is_narrow(rows: Frame | None, columns: Collection[str] | None) -> bool:
+    """Return True if only these of a source's columns have been read: not every source leaves out others."""
+    return rows is not None and columns is not None and all(n in columns or n.startswith("__") for n in rows.columns)
 
 
 def _peek(source: Source, part: Slice) -> Peek | None:

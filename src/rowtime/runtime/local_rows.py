@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -24,9 +24,12 @@ if TYPE_CHECKING:
 _TOO_LARGE = "spark.driver.maxResultSize"  # the setting that Spark names if rows are too large for the driver
 
 
-def of_source(spark: SparkSession, source: Source, part: Slice) -> Frame:
-    """Return the rows of a range: read by the source itself, if it can do that, or by Spark in one job."""
-    own = source.given(part)
+def of_source(spark: SparkSession, source: Source, part: Slice, columns: Collection[str] | None = None) -> Frame:
+    """Return the rows of a range: read by the source itself, if it can do that, or by Spark in one job.
+
+    ``columns``: those that are read, if the source can leave out the others.
+    """
+    own = source.given(part, columns)
     if own is None or not all(holds(kind) for _, kind in own[0]):
         return _of_scan(spark, source, part)
     rows = framed(spark, own[0], put_together(own[0], [*own[1]]))

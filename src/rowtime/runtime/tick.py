@@ -43,6 +43,7 @@ from rowtime.runtime.given_rows import GivenRows
 from rowtime.runtime.loose_types import loose, loosened
 from rowtime.runtime.meter import Meter
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed
+from rowtime.runtime.one_task import OneTask
 from rowtime.runtime.refusal import Refusal, Rejection, stopped_by
 from rowtime.runtime.segment_writer import PARQUET, STATE, write_routes, write_table
 from rowtime.runtime.sinks.failures import naming
@@ -60,7 +61,7 @@ GivenTable = Callable[["SparkSession"], "DataFrame"]
 Ledger = MutableMapping[str, Counter[str]]
 
 
-class RunningTick:
+class RunningTick(OneTask):
     """The current tick; implements `operators.contract.Tick`."""
 
     def __init__(  # noqa: PLR0913 - the parts of a pipeline, given once
@@ -218,17 +219,6 @@ class RunningTick:
             self.meter.saw(node.name, verdict.lowest, verdict.highest, verdict.mean)
         return verdict
 
-    def decided(self, node: Operator, *given: Any) -> Verdict:  # noqa: ARG002 - of a task with a part of the rows
-        """Return a gate's verdict on the rows of the tick, from the arguments of `judge`."""
-        return clock_pass.judge(*given)
-
-    def received(self, node: Operator, delta: Delta) -> Delta:  # noqa: ARG002 - as above
-        """Return the result of an operator, for those above it."""
-        return delta
-
-    def needs_all_rows(self, why: str) -> None:
-        """Do nothing."""
-
     def account(  # noqa: PLR0913 - as in the contract
         self,
         node: Operator,
@@ -323,7 +313,11 @@ class RunningTick:
         fields = fields_of(self.schemas[key])
         if not segments:
             return Frame.empty(self.spark, fields)
-        return local_rows.framed(self.spark, fields, put_together(fields, [*map(self.table, segments)]))
+        return local_rows.framed(self.spark, fields, put_together(fields, [self.rows_of(key, s) for s in segments]))
+
+    def rows_of(self, key: str, segment: Segment) -> pa.Table:  # noqa: ARG002 - of a task with some keys
+        """Return the rows of a segment; ``key``: its operator and what they are."""
+        return self.table(segment)
 
     def in_spark(self, node: Operator, what: str, segments: Sequence[Segment]) -> DataFrame:
         """Return kept rows of a static table as Spark's, for a query that is computed once."""

@@ -74,17 +74,23 @@ class SegmentLog:
 
     def crowded(self) -> tuple[Segment, ...]:
         """Return the segments of the lowest level that has ``FANOUT`` of them; else none."""
+        return self._crowded(self._live)
+
+    @staticmethod
+    def _crowded(segments: Iterable[Segment]) -> tuple[Segment, ...]:
         levels: dict[int, list[Segment]] = defaultdict(list)
-        for segment in self._live:
+        for segment in segments:
             levels[segment.level].append(segment)
         full = [level for level, segments in sorted(levels.items()) if len(segments) >= FANOUT]
         return tuple(levels[full[0]]) if full else ()
 
     def entries(self) -> list[list[Any]]:
         """Return the live segments as plain values, for the journal."""
-        return [
-            [s.path, s.rows, s.lowest, s.highest, s.level, s.size, *([s.dead] if s.dead else [])] for s in self._live
-        ]
+        return [_entry(segment) for segment in self._live]
+
+    def restore(self, live: Iterable[Segment], dropped: Iterable[Segment]) -> None:
+        """Set the live segments, oldest first, and those that were dropped."""
+        self._live, self.dropped = [*live], [*dropped]
 
     def sums(self) -> dict[str, int]:
         """Return the known checksums of the live segments, by path."""
@@ -115,6 +121,11 @@ class Kept:
         written = sum(s.rows for s in log.live if s.path in fresh)
         gone = sum(s.rows for s in log.dropped if s.path not in fresh)
         return cls(log.rows, len(log.live), sum(s.size for s in log.live), written, gone)
+
+
+def _entry(s: Segment) -> list[Any]:
+    last = [s.dead, s.shards] if s.shards else [s.dead] if s.dead else []
+    return [s.path, s.rows, s.lowest, s.highest, s.level, s.size, *last]
 
 
 def _levelled(segment: Segment, least: int = 0) -> Segment:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -58,14 +58,17 @@ class ScriptedSource(Source):
         """Return the rows of the range; text compares by the collation that its column declares."""
         return with_collations(spark.createDataFrame(self._table(part)), self._columns)
 
-    def given(self, part: Slice) -> tuple[list[tuple[str, str]], list[pa.Table]] | None:
+    def given(
+        self, part: Slice, columns: Collection[str] | None = None
+    ) -> tuple[list[tuple[str, str]], list[pa.Table]] | None:
         """Return the rows of `read` with the types of their columns; ``None`` if frames do not support one of them."""
         hidden = [(ROWTIME, "timestamp"), (WRITER, "string"), (POSITION, "bigint"), (ARRIVAL, "timestamp")]
-        fields = [*((name, named(as_read(kind))) for name, kind in self._columns), *hidden]
+        read = [(name, kind) for name, kind in self._columns if columns is None or name in columns]
+        fields = [*((name, named(as_read(kind))) for name, kind in read), *hidden]
         if not all(holds(kind) for _, kind in fields):
             return None
         table = self._table(part)
-        return (fields, [table]) if has(table, fields) else None
+        return (fields, [table.select([name for name, _ in fields])]) if has(table, fields) else None
 
     def divided(self, part: Slice, many: int) -> Division | None:
         """Return the range in parts of consecutive items."""

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from rowtime.operators.contract.distribution import Distribution
+from rowtime.operators.contract.distribution import ByKeys, DiffersError, Distribution, Gathered
 from rowtime.operators.contract.edge import EDGES, Column, Delta, EventTime, Origin, Shape
 from rowtime.operators.contract.fires import FireColumns
 from rowtime.operators.contract.lineage import (
@@ -15,10 +15,11 @@ from rowtime.operators.contract.lineage import (
     Pairs,
     named,
 )
-from rowtime.operators.contract.operator import Binary, Operator, Unary, walk
+from rowtime.operators.contract.operator import Binary, Operator, Unary
 from rowtime.operators.contract.state import Closed, Control, UpTo
 from rowtime.operators.contract.texts import micros, passed
 from rowtime.operators.contract.tick import Tick
+from rowtime.operators.contract.walk import walk
 from rowtime.sql.generate import quoted
 
 if TYPE_CHECKING:
@@ -32,16 +33,19 @@ __all__ = [
     "NOTHING",
     "TRANSFORMATION",
     "Binary",
+    "ByKeys",
     "Closed",
     "Column",
     "Control",
     "DataFrame",
     "Delta",
     "Derivation",
+    "DiffersError",
     "Distribution",
     "EventTime",
     "FireColumns",
     "Fired",
+    "Gathered",
     "Link",
     "Operator",
     "Origin",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,8 @@ class Intake:
     ordered rows show without it; ``arrived``: those of arrival times. ``bound``: a bound for each present writer after
     them; ``columns``: bounds of columns. ``present``: the writers that hold the stream after the tick; ``left``: those
     that held it and left after their items; ``joined``: those that are new or came back. ``modes``: by writer, whether
-    it gives rowtimes (`StreamClocks`), if known. ``raises``: arrival times may go back, so each is raised to the
+    it gives rowtimes (`StreamClocks`), if known. ``all_columns``: the rows with those columns, too, that only a row
+    that is refused needs, if they have not been read. ``raises``: arrival times may go back, so each is raised to the
     running maximum. ``given``: writers may give rowtimes, ``stamped``: and arrival times. ``peek`` of ``__t``:
     rowtimes, if all rows have one. Times are µs UTC; known ones are in [``lowest``, ``highest``]. ``sent``: when the
     bound of a writer at a position arrived, if recorded.
@@ -30,6 +31,7 @@ class Intake:
     rows: Frame | None
     count: int | None = None
     peek: Peek | None = None
+    all_columns: Callable[[], Frame] | None = None
     gated: bool = False
     raises: bool = False
     in_band: bool = False

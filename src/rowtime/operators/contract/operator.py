@@ -8,13 +8,13 @@ rows of a tick (frames) into results; it is the only place that touches Spark.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.expr.facts import Fact
-from rowtime.operators.contract.distribution import Distribution
+from rowtime.operators.contract.distribution import ByKeys, Distribution, Gathered, agreed
 from rowtime.operators.contract.edge import Column, Delta, EventTime, Origin, Shape, shaped_once
 from rowtime.operators.contract.fires import FireColumns
 from rowtime.operators.contract.lineage import Derivation, Link, Pairs, named
@@ -337,12 +337,20 @@ class Operator(ABC):
         """
         return None
 
-    def distribution(self) -> Distribution:
+    def distribution(self) -> Distribution | ByKeys:
         """Return how the rows of its inputs may be distributed over the tasks of a tick."""
         return Distribution.SINGLE
 
     def combined(self, tick: Tick, delta: Delta) -> Delta:  # noqa: ARG002 - the operator's
         """Return what goes from a part of its input's rows to the task that has all: them, or partial results."""
+        return delta
+
+    def gathered(self, tick: Tick, delta: Delta, parts: Sequence[Gathered]) -> Delta:
+        """Remember the scalars that the tasks of its keys agree about; return what they have left to the task of all.
+
+        ``delta``: what each of them has given, without rows, which are passed on in any case. Raises ``DiffersError``.
+        """
+        tick.remember(self, **vars(agreed(self.name, parts)))
         return delta
 
     @abstractmethod
@@ -383,18 +391,3 @@ class Binary(Operator):
     def inputs(self) -> tuple[Operator, ...]:
         """Return both sides."""
         return (self.left, self.right)
-
-
-def walk(root: Operator) -> Iterator[Operator]:
-    """Yield every operator below and including ``root``, inputs first, each once."""
-    seen: set[str] = set()
-
-    def visit(node: Operator) -> Iterator[Operator]:
-        if node.name in seen:
-            return
-        seen.add(node.name)
-        for child in node.inputs:
-            yield from visit(child)
-        yield node
-
-    return visit(root)

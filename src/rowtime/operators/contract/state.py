@@ -63,7 +63,7 @@ class Segment:
     """One immutable file of state: its rows have ``lowest`` <= time <= ``highest`` (µs UTC).
 
     ``sum``: the checksum of its bytes; ``None`` if it is not known. ``size``: the number of bytes. ``dead``: how many
-    of its rows are no longer needed.
+    of its rows are no longer needed. ``shards``: of the keys of its rows, in words (`state.shards`); empty: all.
     """
 
     path: str
@@ -74,6 +74,7 @@ class Segment:
     sum: int | None = None
     size: int = 0
     dead: int = 0
+    shards: str = ""
 
 
 def rows_in(segments: Iterable[Segment]) -> int:

@@ -32,6 +32,9 @@ class Tick(Protocol):
     now: int
     """The time of day at which the tick began, µs UTC; only values that are kept as input may depend on it."""
 
+    of_keys: bool
+    """True in a task that has the rows of some keys (`ByKeys`)."""
+
     @property
     def trying(self) -> bool:
         """True if values that cannot be computed are to be separated (`refuse_computed`); else they end the tick.
@@ -49,6 +52,10 @@ class Tick(Protocol):
 
         An operator whose rows may be in any task says so; the tick then is computed by one task.
         """
+        ...
+
+    def leave(self, node: Operator, rows: Frame) -> None:
+        """Leave rows to the task that has all keys (`Operator.gathered`)."""
         ...
 
     def refused(self, gate: str) -> Sequence[Frame]:

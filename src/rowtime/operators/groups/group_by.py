@@ -18,7 +18,19 @@ from rowtime.core.columns import DUE, ROWTIME, SEEN
 from rowtime.core.fields import LATER
 from rowtime.core.time import BEGINNING
 from rowtime.frames.frame import Frame
-from rowtime.operators.contract import NOTHING, Closed, Column, Delta, Link, Shape, Tick, Unary, passed
+from rowtime.operators.contract import (
+    NOTHING,
+    ByKeys,
+    Closed,
+    Column,
+    Delta,
+    Distribution,
+    Link,
+    Shape,
+    Tick,
+    Unary,
+    passed,
+)
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
@@ -115,6 +127,11 @@ class GroupBy(RowGroups, Unary):
     def reads_once(self) -> bool:
         """Return True if rows are merged at once: otherwise those of open groups are kept as they are."""
         return self.accumulators.splits
+
+    def distribution(self) -> Distribution | ByKeys:
+        """Return its keys."""
+        keys = (*self._key_names(),)
+        return ByKeys((keys,), {self._state.name: keys}) if keys else Distribution.SINGLE
 
     def combined(self, tick: Tick, delta: Delta) -> Delta:
         """Return the columns that are kept of each row: partial results, or those that the aggregates use."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from functools import reduce
 from typing import ClassVar
 
@@ -26,11 +25,23 @@ from rowtime.core.columns import ARRIVED, BROKEN, DUE, PLACES, POSITION, ROWTIME
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, shift
 from rowtime.frames.frame import Frame
-from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, passed, quoted
+from rowtime.operators.contract import (
+    ByKeys,
+    Column,
+    Delta,
+    Distribution,
+    Gathered,
+    Link,
+    Operator,
+    Shape,
+    Tick,
+    passed,
+    quoted,
+)
 from rowtime.operators.contract.requirement import PLACED
 from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.joins.join_edge import Edge, Joined
-from rowtime.operators.joins.join_rows import SideRows, between, latest
+from rowtime.operators.joins.join_rows import SideRows, between, latest, span
 from rowtime.operators.joins.of_rows import OfRows, Side
 from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.conditions import joined_if, sorted_out
@@ -95,8 +106,12 @@ class Join(OfRows):
         gone = tuple(self._gone(tick, n, bound) for n in (0, 1))
         sides = [self._take(tick, n, deltas[n], gone[n]) for n in (0, 1)]
         after = self._edge(tick, sides, [delta.clocks for delta in deltas], before, bound)
-        new = after.side is not None and (after.frontier != before.frontier or deltas[after.side].rows is not None)
-        rows = self._results(tick, sides, before, after) if bound > before.at or new else None
+        if tick.of_keys:
+            rows = self._results(tick, sides, before, Edge(bound)) if bound > before.at else None
+            self._leave(tick, sides, before, after)
+        else:
+            new = after.side is not None and (after.frontier != before.frontier or deltas[after.side].rows is not None)
+            rows = self._results(tick, sides, before, after) if bound > before.at or new else None
         tick.remember(self, bound=bound, edge=after.entry)
         for n in (0, 1):
             self._record(tick, sides, n, gone[1 - n], bound)
@@ -104,6 +119,31 @@ class Join(OfRows):
         for n in (0, 1):
             self._forget(tick, n, gone[n], bound)
         return Delta(rows, clocks, before.at, bound)
+
+    def distribution(self) -> Distribution | ByKeys:
+        """Return the columns that have to be equal; rows that are dropped before they match have no keys recorded."""
+        keys = self._equal_keys()
+        if not keys:
+            return Distribution.SINGLE
+        olds = [{new: old for old, new in side.columns} for side in self.sides]
+        given = [[old[name] for name in of] for old, of in zip(olds, keys, strict=True)]
+        return ByKeys(given, {**dict(zip(_SIDES, keys, strict=True)), **dict.fromkeys(_MATCHED, ())})
+
+    def gathered(self, tick: Tick, delta: Delta, parts: Sequence[Gathered]) -> Delta:
+        """Return the pairs at the bound itself that are certain by the rows of all keys."""
+        controls = [part.control for part in parts if isinstance(part.control, Joined)]
+        edges = [*map(Edge.of, controls)]
+        edge = min((of for of in edges if of.side is not None), key=lambda of: of.first or (), default=edges[0])
+        super().gathered(tick, delta, [Gathered(replace(control, edge=edge.entry)) for control in controls])
+        left = [p.left for p, of in zip(parts, edges, strict=True) if p.left is not None and of.first == edge.first]
+        return replace(delta, rows=reduce(lambda one, other: one.unionByName(other), left) if left else None)
+
+    def _leave(self, tick: Tick, sides: Sequence[SideRows], before: Edge, after: Edge) -> None:
+        """Leave the pairs at the bound that are certain, if the first left row of all keys is the first of these."""
+        if after.side is None:
+            return
+        for rows in self._pairs(tick, sides, after.at, after.at + 1):
+            tick.leave(self, self._output(tick, rows.where(f"NOT ({before.covers}) AND ({after.allows})"), (0, 1)))
 
     @property
     def _outer(self) -> bool:
@@ -358,8 +398,3 @@ def _same(n: int) -> str:
 def _placed(n: int, rows: Frame) -> Frame:
     """Return rows of a side in the form in which they are kept."""
     return rows.selectExpr("*", f"unix_micros({PLACES[n][0]}) AS {DUE}")
-
-
-def span(length: int) -> str:
-    """Return a length of time (µs) as text, with a sign if it is negative."""
-    return f"{'-' if length < 0 else ''}{timedelta(microseconds=abs(length))}"

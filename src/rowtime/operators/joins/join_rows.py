@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import reduce
 
 import pyarrow as pa
@@ -59,3 +60,8 @@ def beside(rows: Callable[[Operator], Frame], sides: Iterable[Side]) -> Frame:
     """Return an empty Frame with the columns of both sides."""
     parts = (rows(side).selectExpr(*(f"{quoted(old)} AS {quoted(new)}" for old, new in names)) for side, names in sides)
     return reduce(lambda left, right: left.joined(right, "true", "inner"), parts)
+
+
+def span(length: int) -> str:
+    """Return a length of time (µs) as text, with a sign if it is negative."""
+    return f"{'-' if length < 0 else ''}{timedelta(microseconds=abs(length))}"

@@ -13,9 +13,10 @@ from rowtime.core.fields import Micros
 from rowtime.expr.conditions import columns_in, never_fails
 from rowtime.expr.facts import Kind
 from rowtime.frames.frame import Frame
+from rowtime.frames.kinds import is_plain, named
 from rowtime.operators.contract import Derivation, Operator, Tick
 from rowtime.operators.joins.join_rows import beside
-from rowtime.operators.rows.conditions import met
+from rowtime.operators.rows.conditions import equal_columns, met
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,13 @@ class OfRows(Operator):
         olds = [old for old, new in self.sides[n].columns if new == column]
         others = (new for number, side in enumerate(self.sides) if number != n for _, new in side.columns)
         return Derivation(olds) if olds or column in others else super().made_from(n, column)
+
+    def _equal_keys(self) -> list[tuple[str, ...]]:
+        """Return the columns of each side that have to be equal, in pairs whose equal values have the same bytes."""
+        types = [{column.name: named(column.type) for column in child.emits().columns} for child in self.inputs]
+        types = [{new: of.get(old, "") for old, new in s.columns} for of, s in zip(types, self.sides, strict=True)]
+        pairs = [(one, other) for one, other in equal_columns(self.on, *types) if is_plain(types[0][one])]
+        return [*zip(*pairs, strict=True)]
 
     @cached_property
     def _on_parts(self) -> list[str]:

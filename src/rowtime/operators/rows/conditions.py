@@ -83,6 +83,23 @@ def sorted_out(
     return [f"({to_spark(part)})" for part in equal], first + [(to_spark(p), to_rowtime(p)) for p in others]
 
 
+def equal_columns(on: exp.Expr | None, left: Mapping[str, str], right: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the columns of both sides that a condition requires to be equal, if their types are known and the same.
+
+    ``left`` and ``right``: the types of the sides' columns.
+    """
+    pairs: list[tuple[str, str]] = []
+    for part in conjuncts(on):
+        if _compares(part, {**left, **right}):
+            one, other = (
+                (part.this.name, part.expression.name)
+                if part.this.name in left
+                else (part.expression.name, part.this.name)
+            )
+            pairs += [(one, other)] if one in left and other in right else []
+    return pairs
+
+
 def _pairs(part: exp.Expr, left: Collection[str]) -> bool:
     """Return True for an equality between an expression over one side and one over the other."""
     if not isinstance(part, exp.EQ | exp.NullSafeEQ):

@@ -37,6 +37,13 @@ def in_size(value: str, kind: str) -> str:
     return value if parsed is None else _sized(value, parsed, 0)
 
 
+def kept_in_size(name: str, kind: str) -> str:
+    """Return a column padded or trimmed to the length of its type; a value that does not fit stays as it is."""
+    column = quoted(name)
+    fits = f"coalesce({in_length(column, kind)}, true)"
+    return f"CASE WHEN {fits} THEN {in_size(column, kind)} ELSE {column} END AS {column}"
+
+
 def _conditions(value: str, kind: exp.DataType, depth: int) -> Iterator[str]:
     part, length = f"v{depth}", length_of(kind.sql("spark"))
     if length is not None:

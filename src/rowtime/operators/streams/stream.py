@@ -8,6 +8,7 @@ later rows are near it. So is one too far above its arrival time (semantics 7.3)
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -41,11 +42,12 @@ from rowtime.operators.contract.lateness import added
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.attempt import with_attempts
 from rowtime.operators.rows.by_writer import beside
-from rowtime.operators.rows.sized_texts import holds_lengths, in_length, in_size
+from rowtime.operators.rows.sized_texts import holds_lengths, in_length, kept_in_size
 from rowtime.operators.streams.arrival_times import is_timed_by_arrival
 from rowtime.operators.streams.column_bounds import with_column_bounds
 from rowtime.operators.streams.event_bounds import with_bounds, without_bounds
 from rowtime.operators.streams.quarantine import Quarantine, undecided
+from rowtime.operators.streams.refused_marks import refused_marked
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.sql.generate import literal, to_rowtime, to_spark
 
@@ -159,6 +161,10 @@ class Stream(Operator):
             gate = self._gate(intake, own, control, guarded=False)
             verdict = tick.judge(self, timed, gate, peeked)
             tick.remember(self, lateness=added(tick.control(self).lateness, verdict.lateness))
+            if verdict.refused is not None and intake.all_columns is not None:  # those that are refused are kept whole
+                intake = replace(intake, rows=intake.all_columns())
+                timed = self._checked(tick, self._timed_rows(intake), intake)
+                timed = self._raised(tick, timed, intake, before) if peeked is None else timed
             rows, whole = tick.account(self, timed, verdict, CANDIDATE), verdict.refused is None
             lowest, highest, marks = verdict.lowest, verdict.highest, dict(verdict.marks)
             intake = replace(intake, shown={})  # the clocks of ordered rows count only if the rows are accepted
@@ -205,7 +211,8 @@ class Stream(Operator):
 
     def _emitted(self, rows: Frame) -> Frame:
         return rows.selectExpr(
-            *(quoted(column.name) for column in self.columns), f"{CANDIDATE} AS {ROWTIME}", WRITER, POSITION, ARRIVAL
+            *(quoted(column.name) for column in self.columns if column.name in rows.columns),
+            *(f"{CANDIDATE} AS {ROWTIME}", WRITER, POSITION, ARRIVAL),
         )
 
     def _gate(self, intake: Intake, before: Mapping[str, int], control: StreamClocks, *, guarded: bool) -> Gate:
@@ -296,6 +303,11 @@ class Stream(Operator):
         tick.remember(self, clocks=clocks, own=below, floors=floors, away=away, shown=shown, clock=clock)
         return {w: after[w] for w in intake.left if w in after}
 
+    def judged_by(self) -> frozenset[str]:
+        """Return the columns that decide about its rows: those of checks, and texts that have a length."""
+        mentioned = {word for words, _ in self.demands for word in re.findall(r"\w+", words)}
+        return frozenset(column.name for column in self.columns if {*re.findall(r"\w+", column.name)} <= mentioned)
+
     @cached_property
     def demands(self) -> tuple[tuple[str, str], ...]:
         """Return the conditions on each row, in words and as Spark SQL: the checks, and the lengths of its texts.
@@ -326,10 +338,8 @@ class Stream(Operator):
             failure = f"CASE WHEN {BOUND} IS NULL THEN {failure} END"
         if intake.decodes:
             failure = f"coalesce({MALFORMED}, {failure})"
-        sized = self._sized
-        others = [
-            _in_size(name, sized[name]) if name in sized else quoted(name) for name in rows.columns if name != MALFORMED
-        ]
+        sized, names = self._sized, [name for name in rows.columns if name != MALFORMED]
+        others = [kept_in_size(name, sized[name]) if name in sized else quoted(name) for name in names]
         if at_once:
             return rows.selectExpr(*others, f"{failure} AS {MALFORMED}")
         tried = with_attempts(rows, {f"{TRIED}{n}": sql for n, (_, sql) in enumerate(self.demands)})
@@ -344,6 +354,8 @@ class Stream(Operator):
         self, tick: Tick, rows: Frame, intake: Intake, before: Mapping[str, int], verdict: Verdict | None = None
     ) -> Frame:
         """Raise arrival times that go back to the writer's previous rowtime; refused rows raise nothing."""
+        if verdict is None and intake.given and intake.rows and not intake.rows.where(f"{ROWTIME} IS NULL").number:
+            return rows  # no row has its arrival time
         arrival = ARRIVAL
         bounds = [item for item in intake.bounds if intake.raises and item[2] < END]
         moved = {w: at for w, at in before.items() if BEGINNING < at < END}
@@ -358,7 +370,7 @@ class Stream(Operator):
             if bounds:  # they raise only the rows after them
                 rows = rows.unionByName(self._bound_items(tick, bounds), allowMissingColumns=True)
             if verdict is not None and verdict.refused is not None:
-                rows = _without(tick, self, rows, verdict.refused)
+                rows = refused_marked(tick, self, rows, verdict.refused)
                 shown = f"CASE WHEN {REFUSED} IS NULL THEN {shown} END"
             if intake.in_band or bounds:  # the end raises no row: a later row is refused
                 shown = f"CASE WHEN {BOUND} IS NULL THEN {shown} WHEN {BOUND} < {micros(END)} THEN {BOUND} END"
@@ -382,17 +394,3 @@ class Stream(Operator):
 def streams_of(operators: Iterable[Operator]) -> list[Stream]:
     """Return the streams among some operators."""
     return [node for node in operators if isinstance(node, Stream)]
-
-
-def _in_size(name: str, kind: str) -> str:
-    """Return a column padded or trimmed to the length of its type; a value that does not fit stays as it is."""
-    column = quoted(name)
-    fits = f"coalesce({in_length(column, kind)}, true)"
-    return f"CASE WHEN {fits} THEN {in_size(column, kind)} ELSE {column} END AS {column}"
-
-
-def _without(tick: Tick, stream: Stream, rows: Frame, refused: pa.Table) -> Frame:
-    """Return the rows, with refused ones marked."""
-    places = pa.table({"__from": refused[WRITER], "__at": refused[POSITION]})
-    key = tick.frame(stream, places).selectExpr("*", f"true AS {REFUSED}")
-    return rows.joined(key, f"{WRITER} = __from AND {POSITION} = __at", "left").drop("__from", "__at")

@@ -19,6 +19,8 @@ from rowtime.frames.answers import Answers
 from rowtime.frames.queries import SETTINGS
 from rowtime.runtime.executors.catalyst_steps import GroupRows, Questions, groups_wanted, together
 from rowtime.runtime.executors.levels import (
+    PIECE,
+    computed_keys,
     computed_part,
     computed_whole,
     in_pieces,
@@ -26,6 +28,7 @@ from rowtime.runtime.executors.levels import (
     tried_part,
     tried_whole,
 )
+from rowtime.runtime.executors.places import places
 from rowtime.runtime.executors.scans import FEW, Form, Read, StreamScan, apart, in_one_task, read_here, united
 from rowtime.runtime.executors.steps import AllWanted
 from rowtime.runtime.executors.work import computed, tried
@@ -36,13 +39,18 @@ if TYPE_CHECKING:
 _LOCAL: Final = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,.*)?\]|-cluster\[\s*\d+\s*,\s*(?P<of_each>\d+).*\])?")
 
 InLevels = tuple[Questions, Questions]
-"""What level 0 and level 1 ask Spark (`Questions.in_levels`)."""
+"""What the first and the last level ask Spark (`Questions.in_levels`)."""
+_PIECES: Final = "place int, to int, part int, piece int, body binary"
 
 
 class Executor(Protocol):
-    """Computes packed work, and returns the packed report; ``few``: rows of a tick that one task computes."""
+    """Computes packed work, and returns the packed report.
+
+    ``few``: rows of a tick that one task computes; ``few_bytes``: so much of level 0 goes to one task.
+    """
 
     few: int
+    few_bytes: int
 
     def tasks(self, spark: SparkSession) -> int:
         """Return how many tasks run at once."""
@@ -52,12 +60,12 @@ class Executor(Protocol):
         """Compute work in one task, over what Spark reads for it, and with the questions to Spark."""
         ...
 
-    def divided(
-        self, spark: SparkSession, packed: bytes, many: int, scans: Sequence[StreamScan], levels: InLevels
+    def divided(  # noqa: PLR0913 - a job
+        self, spark: SparkSession, packed: bytes, many: int, keyed: int, scans: Sequence[StreamScan], levels: InLevels
     ) -> bytes:
-        """Compute work in so many tasks, and one for the rest (`levels`).
+        """Compute work in so many tasks, then in ``keyed`` ones by keys, if any, and one for the rest (`levels`).
 
-        ``scans``: what Spark reads for them; ``levels``: what either level asks Spark.
+        ``scans``: what Spark reads for them; ``levels``: what the first and the last level ask Spark.
         """
         ...
 
@@ -67,6 +75,7 @@ class SparkJob:
     """One job of Spark."""
 
     few: int = FEW
+    few_bytes: int = PIECE
 
     def tasks(self, spark: SparkSession) -> int:
         """Return the number of cores of all executors."""
@@ -88,14 +97,16 @@ class SparkJob:
 
         return last_step(_task, questions.trying_groups(spark, last_trial))
 
-    def divided(
-        self, spark: SparkSession, packed: bytes, many: int, scans: Sequence[StreamScan], levels: InLevels
+    def divided(  # noqa: PLR0913 - a job
+        self, spark: SparkSession, packed: bytes, many: int, keyed: int, scans: Sequence[StreamScan], levels: InLevels
     ) -> bytes:
-        """Compute work in two stages, with a shuffle between them."""
+        """Compute work in two or three stages, with a shuffle between them."""
         streams, cores, (first, last) = {one.stream: one.form for one in scans}, cores_of(spark), levels
         rows = united(spark, scans).coalesce(many) if scans else spark.range(0, many, 1, many)
         rows = first.chained(spark, rows, partial(_part_trial, packed, streams))
-        parts = rows.mapInArrow(partial(_part, packed, streams, first), "part int, piece int, body binary")
+        parts = rows.mapInArrow(partial(_part, packed, streams, first, keyed), _PIECES)
+        if keyed:
+            parts = parts.repartition(keyed, "place").mapInArrow(partial(_keys, packed, last), _PIECES)
         given = last.chained(spark, parts.repartition(1), partial(_rest_trial, packed, cores))
         reports = given.mapInArrow(partial(_rest, packed, cores, last), "report binary")
         report: bytes = reports.toArrow()["report"][0].as_py()
@@ -108,6 +119,7 @@ class InProcess:
 
     parts: int = 1
     few: int = 0
+    few_bytes: int = 0
 
     def tasks(self, spark: SparkSession) -> int:  # noqa: ARG002 - the contract's
         """Return the number of parts."""
@@ -119,16 +131,21 @@ class InProcess:
         values = questions.values_here(spark, partial(tried, packed, read))
         return computed(packed, read, questions.answers(values))
 
-    def divided(
-        self, spark: SparkSession, packed: bytes, many: int, scans: Sequence[StreamScan], levels: InLevels
+    def divided(  # noqa: PLR0913 - a job
+        self, spark: SparkSession, packed: bytes, many: int, keyed: int, scans: Sequence[StreamScan], levels: InLevels
     ) -> bytes:
-        """Compute the parts, the last one first, and then the rest."""
-        scanned, rows, (first, last) = read_here(scans), list[tuple[int, int, bytes]](), levels
+        """Compute the parts, the last one first, then those of keys in the same way, and then the rest."""
+        scanned, rows, (first, last) = read_here(scans), list[tuple[int, int, int, bytes]](), levels
         for n in reversed(range(many)):
             read = partial(_of_some_writers, scanned, n, many)
             values = first.values_here(spark, partial(tried_part, packed, n, read))
-            rows += in_pieces(n, computed_part(packed, n, read, first.answers(values)))
-        given = put_together(rows)
+            for to, body in enumerate(computed_part(packed, n, read, first.answers(values), keyed)):
+                rows += in_pieces(to, n, body)
+        if keyed:
+            by_task, rows = put_together(rows), []
+            for n in reversed(range(keyed)):
+                rows += in_pieces(0, n, computed_keys(packed, n, by_task[n], last.answers({})))
+        given = put_together(rows)[0]
         values = last.values_here(spark, partial(tried_whole, packed, given))
         return computed_whole(packed, given, last.answers(values))
 
@@ -185,19 +202,32 @@ def _part_trial(
 
 
 def _part(
-    packed: bytes, streams: Mapping[str, Form], questions: Questions, batches: Iterable[pa.RecordBatch]
+    packed: bytes, streams: Mapping[str, Form], questions: Questions, keyed: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     _settle(1)
     read, values = questions.apart([*together(batches)], questions.rounds)
-    part = computed_part(packed, _number(), partial(apart, streams, read), questions.answers(values))
-    for number, piece, body in in_pieces(_number(), part):
-        columns = [pa.array([number], pa.int32()), pa.array([piece], pa.int32()), pa.array([body], pa.binary())]
-        yield pa.record_batch(columns, names=["part", "piece", "body"])
+    answers = questions.answers(values)
+    bodies = computed_part(packed, _number(), partial(apart, streams, read), answers, keyed)
+    for to, (place, body) in enumerate(zip(places(len(bodies)), bodies, strict=True)):
+        yield from _sent(place, to, _number(), body)
+
+
+def _keys(packed: bytes, questions: Questions, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Do the work of the tasks of keys whose rows are in this partition."""
+    _settle(1)
+    for number, given in _given(batches).items():
+        yield from _sent(0, 0, number, computed_keys(packed, number, given, questions.answers({})))
+
+
+def _sent(place: int, to: int, number: int, body: bytes) -> Iterator[pa.RecordBatch]:
+    for *numbers, piece in in_pieces(to, number, body):
+        columns = [*(pa.array([n], pa.int32()) for n in (place, *numbers)), pa.array([piece], pa.binary())]
+        yield pa.record_batch(columns, names=["place", "to", "part", "piece", "body"])
 
 
 def _rest_trial(packed: bytes, cores: int, batches: Iterable[pa.RecordBatch], answers: Answers) -> AllWanted | None:
     _settle(cores)
-    return tried_whole(packed, _given(batches), answers)
+    return tried_whole(packed, _given(batches)[0], answers)
 
 
 def _rest(
@@ -206,12 +236,14 @@ def _rest(
     _settle(cores)
     given, values = questions.apart([*together(batches)], questions.rounds)
     if given:
-        yield _reported(computed_whole(packed, _given(given), questions.answers(values)))
+        yield _reported(computed_whole(packed, _given(given)[0], questions.answers(values)))
 
 
-def _given(batches: Iterable[pa.RecordBatch]) -> list[bytes]:
-    """Return what the tasks of level 0 gave."""
-    rows = [row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns[:3]), strict=True)]
+def _given(batches: Iterable[pa.RecordBatch]) -> dict[int, list[bytes]]:
+    """Return what the tasks before gave to those of this partition."""
+    rows = [
+        row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns[1:5]), strict=True)
+    ]
     return put_together(rows)
 
 

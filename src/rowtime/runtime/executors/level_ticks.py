@@ -1,16 +1,20 @@
-"""A tick whose first operators step in several tasks: what they and the task of level 1 do instead of `RunningTick`.
+"""A tick whose first operators step in several tasks: what these and the later tasks do instead of `RunningTick`.
 
 A task of level 0 has a part of the rows, and the facts that the tick has about all of them. It writes refused rows, and
-notes the items of its gates. The task of level 1 lets the same operators step again, over no rows: its gates judge by
-the items of all tasks, so clocks, counts and scalars are those of one task. After that, the rows that level 0 gave take
-the place of none (`FoldingTick.received`).
+notes the items of its gates. The later tasks let the same operators step again, over no rows: their gates judge by the
+items of all tasks, so clocks, counts and scalars are those of one task. After that, the rows that level 0 gave take
+the place of none (`FoldingTick.received`). A task of keys (`KeysTick`) gets those of its keys, and goes on with the
+operators that need no others; the last task gets what these gave, and goes on from there.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,15 +22,21 @@ import pyarrow as pa
 from rowtime.core.clock import strongest
 from rowtime.core.columns import BOUND, WRITER
 from rowtime.frames.frame import Frame
-from rowtime.frames.tables import Column, put_together
-from rowtime.operators.contract import Control, Delta, Operator
+from rowtime.operators.contract import Control, Delta, DiffersError, Gathered, Operator
 from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.peek import Peek
+from rowtime.operators.contract.state import Segment
+from rowtime.plan.levels import Levels
 from rowtime.runtime.clock_pass.gate_items import filled, items_of
 from rowtime.runtime.clock_pass.pieces import Judged, Marks, folded, judged_apart, starts_of
-from rowtime.runtime.meter import Measured
+from rowtime.runtime.executors.exchanged import Exchanged, united
+from rowtime.runtime.meter import Measured, Meter
+from rowtime.runtime.stored_schemas import fields_of
 from rowtime.runtime.tick import RunningTick
+from rowtime.runtime.tick_segments import TickSegments
+from rowtime.state.segments import SegmentLog
+from rowtime.state.shards import ShardLog, Shards, together
 
 Call = tuple[str, int]
 """A judgement of a tick: the operator, and how many it has had before."""
@@ -34,15 +44,6 @@ Call = tuple[str, int]
 
 class UndividedError(Exception):
     """The rows of a tick cannot be divided: one task has to compute it."""
-
-
-@dataclass(frozen=True)
-class Exchanged:
-    """What a task passes on of one operator: a table, the types of its columns, whether it has partial results."""
-
-    fields: Sequence[Column]
-    rows: pa.Table
-    partial: bool
 
 
 @dataclass
@@ -53,7 +54,7 @@ class Part:
     scalars of operators that read its rows, if they follow from types. ``needs``: why its result is wrong if another
     task has rows of the same ``writers`` (by stream; only if there may be a reason). ``counts``: of the rows that were
     read, by stream; ``given``: by operator, where known. ``refused``, ``schemas``, ``written``: its files of refused
-    rows, as in a tick.
+    rows, as in a tick. ``relayed``: packed rows for the last task, if this goes to a task of keys.
     """
 
     number: int
@@ -68,6 +69,46 @@ class Part:
     schemas: dict[str, Any] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
     measured: Measured = field(default_factory=lambda: Measured(0, 0, {}))
+    relayed: bytes = b""
+
+    def for_keys(self, keys: Mapping[str, Sequence[str]], many: int) -> Iterator[Part]:
+        """Yield what each of so many tasks of keys gets: all facts, and the rows of its keys.
+
+        ``keys``: of what operators have given. Other rows go through the first task, unread.
+        """
+        others = {name: of for name, of in self.exchanged.items() if name not in keys}
+        rows = {name: of.divided(keys[name], many) for name, of in self.exchanged.items() if name in keys}
+        for number in range(many):
+            mine = {name: parts[number] for name, parts in rows.items()}
+            yield replace(self, exchanged=mine, relayed=pickle.dumps(others) if not number else b"")
+
+    def unpacked(self) -> Part:
+        """Return it with the rows that were relayed."""
+        return replace(self, exchanged=pickle.loads(self.relayed), relayed=b"")  # noqa: S301 - our own
+
+
+@dataclass
+class KeysPart:
+    """What a task of keys gives.
+
+    ``parts``: what level 0 gave, with the relayed rows, in the first task. ``deltas``: of its operators, without rows,
+    and ``exchanged``: the rows that operators above read. ``gathered``: the scalars of operators of keys, and rows that
+    they have left. ``logs``: of what they keep. ``controls``, ``given``, ``schemas``, ``written``: as in `Part`.
+    ``received``: the bytes that it got.
+    """
+
+    number: int
+    parts: Sequence[Part] = ()
+    deltas: dict[str, Delta] = field(default_factory=dict)
+    exchanged: dict[str, Exchanged] = field(default_factory=dict)
+    gathered: dict[str, tuple[Control, Exchanged | None]] = field(default_factory=dict)
+    logs: dict[str, SegmentLog] = field(default_factory=dict)
+    controls: dict[str, Control] = field(default_factory=dict)
+    given: dict[str, int] = field(default_factory=dict)
+    schemas: dict[str, Any] = field(default_factory=dict)
+    written: list[str] = field(default_factory=list)
+    measured: Measured = field(default_factory=lambda: Measured(0, 0, {}))
+    received: int = 0
 
 
 class PartTick(RunningTick):
@@ -87,7 +128,7 @@ class PartTick(RunningTick):
         """Return the rows of this task, and the facts about those of all."""
         intake = super().intake(node)
         if intake.raises and intake.rows is not None:
-            self._writers[node.name] = {*intake.rows.selectExpr(WRITER).toArrow()[WRITER].unique().to_pylist()}
+            self._writers[node.name] = {*intake.rows.column(WRITER).unique().to_pylist()}
         return intake
 
     def decided(
@@ -105,21 +146,21 @@ class PartTick(RunningTick):
         verdict, self._decided[call] = judged_apart(items, gate)
         return verdict
 
-    def part(self, number: int, exchanged: Mapping[str, Delta], readers: Iterable[Operator]) -> Part:
+    def part(self, number: int, levels: Levels, exchanged: Mapping[str, Delta]) -> Part:
         """Return what the task gives."""
-        part = Part(
-            number, judged=self._decided, refused=self._refused, written=self._written, measured=self.meter.measured()
-        )
+        part = Part(number, needs=self._needs, writers=self._writers, judged=self._decided, refused=self._refused)
+        part.written, part.measured = self._written, self.meter.measured()
         part.schemas = {key: self.schemas[key] for of in self._refused.values() for key, _ in of}
-        part.controls = {node.name: self.controls[node.name] for node in readers if node.name in self.controls}
+        readers = {reader.name for _, reader in levels.combining()}
+        part.controls = {name: control for name, control in self.controls.items() if name in readers}
         for name, delta in exchanged.items():
             if delta.rows is not None:
-                part.exchanged[name] = Exchanged(delta.rows.dtypes, delta.rows.toArrow(), delta.partial)
+                part.exchanged[name] = _passed_on(name, levels, delta)
         return part
 
 
 class FoldingTick(RunningTick):
-    """The tick in the task of level 1."""
+    """The tick in a task after those of level 0."""
 
     def fold(self, first: Collection[str], parts: Sequence[Part]) -> None:
         """Take over what the tasks of level 0, which has the operators ``first``, have written.
@@ -131,7 +172,7 @@ class FoldingTick(RunningTick):
         if needs and writers.most_common(1)[0][1] > 1:
             raise UndividedError(needs)
         self._first, self._parts = first, parts
-        self._calls = Counter[str]()
+        self._calls, self._received = Counter[str](), dict[str, Delta]()
         for part in parts:
             self.schemas.update(part.schemas)
             self.controls.update(part.controls)
@@ -169,19 +210,154 @@ class FoldingTick(RunningTick):
         self.ledger.setdefault(node.name, Counter()).update(verdict.counts)
         return rows.where(f"{BOUND} IS NULL") if BOUND in rows.columns else rows
 
-    def received(self, node: Operator, delta: Delta) -> Delta:
+    def received(self, node: Operator, reader: Operator, delta: Delta) -> Delta:
+        """Return what an operator gives to another one: to those of later levels, what it has given in all tasks."""
+        if self.below(reader):
+            return delta
+        if node.name not in self._received:
+            self._received[node.name] = self.in_all_tasks(node, delta)
+        return self._received[node.name]
+
+    def below(self, node: Operator) -> bool:
+        """Return True if an operator has stepped in tasks before this one."""
+        return node.name in self._first
+
+    def in_all_tasks(self, node: Operator, delta: Delta) -> Delta:
         """Return what an operator of level 0 has given in all tasks; other results are returned as they are."""
         given = [part.exchanged[node.name] for part in self._parts if node.name in part.exchanged]
-        if not given:
-            return delta
-        fields, tables = given[0].fields, [one.rows for one in given]
-        rows = Frame.of(self.spark, put_together(fields, tables), fields)
-        return replace(delta, rows=rows, peek=None, partial=given[0].partial)
+        return _all_of(self, delta, given) if given else delta
 
     def given_below(self) -> dict[str, int]:
         """Return how many rows the operators of level 0 gave, where each task knows it."""
-        every = set.intersection(*({*part.given} for part in self._parts))
-        return {name: sum(part.given[name] for part in self._parts) for name in every}
+        return _summed([part.given for part in self._parts])
+
+
+class KeysTick(FoldingTick):
+    """The tick in a task that has some keys."""
+
+    of_keys = True
+
+    def begin(self, shards: Shards, levels: Levels) -> None:
+        """Begin with the state of these shards."""
+        self._shards, self._keyed = shards, levels.keyed
+        self._left: dict[str, list[Frame]] = {}
+        self._before = len(self._written)
+        self.meter = Meter()  # what level 0 has written is counted elsewhere
+
+    def leave(self, node: Operator, rows: Frame) -> None:
+        """Keep rows for the last task."""
+        self._left.setdefault(node.name, []).append(rows)
+
+    def segments(self, node: Operator, what: str = "state") -> TickSegments:
+        """Return the operator's kept rows of these shards."""
+        by, key = self._keyed.get(node.name), f"{node.name}/{what}"
+        if by is not None and what in by.kept and not isinstance(self.logs.get(key), ShardLog):
+            self.logs[key] = ShardLog(self.logs.get(key, SegmentLog()), self._shards, by.kept[what])
+        return super().segments(node, what)
+
+    def rows_of(self, key: str, segment: Segment) -> pa.Table:
+        """Return the rows of a segment that are in these shards."""
+        table, log = super().rows_of(key, segment), self.logs.get(key)
+        if not isinstance(log, ShardLog) or not log.keys or log.has_all(segment) or segment.path in self._written:
+            return table
+        kinds = dict(fields_of(self.schemas[key]))
+        return log.shards.rows(table, [kinds[name] for name in log.keys], log.keys)
+
+    def part(self, number: int, levels: Levels, deltas: Mapping[str, Delta], received: int) -> KeysPart:
+        """Return what the task gives; raises ``UndividedError`` if it would refuse rows."""
+        names = {node.name for node in levels.shared}
+        if names & {*self.ledger, *self._refused}:
+            raise UndividedError("rows that are refused in a task of keys")
+        parts = () if number else [replace(part, exchanged={}) for part in self._parts]
+        part = KeysPart(number, parts, received=received)
+        for name, delta in deltas.items():
+            if name in names:
+                part.deltas[name] = replace(delta, rows=None, peek=None)
+            if name in levels.handed and delta.rows is not None:
+                part.exchanged[name] = _passed_on(name, levels, delta)
+        for name in levels.keyed:
+            left = self._left.get(name)
+            rows = None if left is None else Exchanged.of(reduce(lambda one, other: one.unionByName(other), left))
+            part.gathered[name] = self.controls[name], rows
+        part.logs = {key: log for key, log in self.logs.items() if isinstance(log, ShardLog)}
+        readers = {reader.name for _, reader in levels.combining_handed()}
+        part.controls = {name: control for name, control in self.controls.items() if name in readers}
+        part.schemas = {key: of for key, of in self.schemas.items() if key.rpartition("/")[0] in names}
+        part.written, part.measured = self._written[self._before :], self.meter.measured()
+        return part
+
+
+class LastTick(FoldingTick):
+    """The tick in the last task, after those of keys, if any."""
+
+    def gather(self, levels: Levels, of_keys: Sequence[KeysPart]) -> None:
+        """Take over what the tasks of keys have written."""
+        self._of_keys = of_keys
+        self._readers = dict(levels.combining_handed())
+        for part in of_keys:
+            self.controls.update(part.controls)
+            self.schemas.update(part.schemas)
+            self._written += part.written
+            self.meter.add(part.measured)
+        for key in dict.fromkeys(key for part in of_keys for key in part.logs):
+            logs = [part.logs[key] for part in of_keys if key in part.logs]
+            self.logs[key] = together(self.logs.get(key, SegmentLog()), logs)
+
+    def stepped(self, node: Operator) -> Delta | None:
+        """Return what an operator of keys has left to this task; ``None`` for others."""
+        if not self._of_keys or node.name not in self._of_keys[0].gathered:
+            return None
+        deltas = [part.deltas[node.name] for part in self._of_keys]
+        if any(delta.clocks != deltas[0].clocks for delta in deltas):
+            raise DiffersError(f"the clocks of {node.name}")
+        lowest, highest = min(delta.lowest for delta in deltas), max(delta.highest for delta in deltas)
+        gathered: list[Gathered] = []
+        for part in self._of_keys:
+            control, left = part.gathered[node.name]
+            gathered.append(Gathered(control, None if left is None else united(self, [left])))
+        return node.gathered(self, replace(deltas[0], lowest=lowest, highest=highest, files=None), gathered)
+
+    def below(self, node: Operator) -> bool:
+        """Return True if an operator has stepped in tasks before; it may also step here, over what was left."""
+        return super().below(node) or bool(self._of_keys and node.name in self._of_keys[0].deltas)
+
+    def in_all_tasks(self, node: Operator, delta: Delta) -> Delta:
+        """Return what an operator has given in all tasks of level 0 or of keys, and here."""
+        if not self._of_keys or node.name not in self._of_keys[0].deltas:
+            return super().in_all_tasks(node, delta)
+        files = [of for part in self._of_keys if (of := part.deltas[node.name].files) is not None]
+        if files:
+            delta = replace(delta, files=tuple(chain(delta.files or (), *files)))
+        given = [part.exchanged[node.name] for part in self._of_keys if node.name in part.exchanged]
+        if not given:
+            return delta
+        if delta.rows is not None:
+            own = self._readers[node.name].combined(self, delta) if given[0].partial else delta
+            assert own.rows is not None
+            given.append(Exchanged.of(own.rows, partial=given[0].partial))
+        return _all_of(self, delta, given)
+
+    def given_below(self) -> dict[str, int]:
+        """Return how many rows operators gave in the tasks before, where each task knows it."""
+        return {**super().given_below(), **_summed([part.given for part in self._of_keys])}
+
+
+def _all_of(tick: RunningTick, delta: Delta, given: Sequence[Exchanged]) -> Delta:
+    return replace(delta, rows=united(tick, given), peek=None, partial=given[0].partial)
+
+
+def _passed_on(name: str, levels: Levels, delta: Delta) -> Exchanged:
+    """Return the rows of an operator with the columns that others read."""
+    assert delta.rows is not None
+    if delta.partial:
+        return Exchanged.of(delta.rows, partial=True)
+    unread = levels.unread(name)
+    return Exchanged.of(delta.rows, [column for column in delta.rows.columns if column not in unread])
+
+
+def _summed(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    every = set.intersection(*({*of} for of in counts)) if counts else ()
+    return {name: sum(of[name] for of in counts) for name in every}
 
 
 _NOTHING: Final = Judged((), None)

@@ -1,8 +1,9 @@
-"""A tick in two levels: several tasks of level 0, each with a part of the rows, and one task of level 1.
+"""A tick in levels: several tasks of level 0, each with a part of the rows; several tasks of keys; and one last task.
 
 Level 0 reads, decodes, filters and judges rows, and combines them into partial results where the operator above can
-(`plan.levels`). Level 1 keeps state and has everything that needs all rows. What a task of level 0 cannot do, one task
-does: the tick is then sent again as a whole. So is one with a value that fails, which is examined row by row.
+(`plan.levels`). The tasks of keys have the state of their shards; a tick may do without them. The last task has
+everything that needs all rows. What several tasks cannot do, one task does: the tick is then sent again as a whole. So
+is one with a value that fails, which is examined row by row.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rowtime.operators.contract import Operator
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.runtime.clock_pass.pieces import Marks, MisjudgedError
-from rowtime.runtime.executors.level_ticks import Call, FoldingTick, Part, PartTick
+from rowtime.runtime.executors.level_ticks import Call, KeysPart, KeysTick, LastTick, Part, PartTick
 from rowtime.runtime.executors.scans import Read, copy_in, with_read
 from rowtime.runtime.executors.steps import AllWanted
 from rowtime.runtime.executors.work import Report, Unknown, Work, done, running_of, unpacked, wanted_by
@@ -30,6 +31,7 @@ from rowtime.runtime.sources.elsewhere import Elsewhere
 from rowtime.runtime.sources.scanned import Scanned
 from rowtime.state.costs import Spread
 from rowtime.state.files import arrived
+from rowtime.state.shards import Shards
 
 if TYPE_CHECKING:
     from rowtime.runtime.sources.contract import Division
@@ -42,12 +44,14 @@ class Divided:
     """The ranges of a tick in parts, one for each task, and the columns of each stream.
 
     Without parts, each task has the rows that Spark gives it, some of those that Spark reads for the tick. ``starts``:
-    by gate and number of a task the marks before its rows, as far as an earlier attempt has shown them.
+    by gate and number of a task the marks before its rows, as far as an earlier attempt has shown them. ``keyed``: the
+    number of tasks of keys; 0 for none.
     """
 
     parts: Sequence[Mapping[str, Taken]]
     fields: Mapping[str, Sequence[Column]]
     starts: Mapping[Call, Mapping[int, Marks]] = field(default_factory=dict)
+    keyed: int = 0
 
     @classmethod
     def of(cls, taken: Mapping[str, Taken], many: int) -> Divided | None:
@@ -97,20 +101,33 @@ def _nth(of: Taken, division: Division | None, number: int) -> Taken:
     return replace(of, source=source, part=part)
 
 
-def computed_part(packed: bytes, number: int, read: Callable[[], Read], answers: Answers) -> bytes:
-    """Do the work of a task of level 0; return what it gives, or the report of why there is nothing, as bytes."""
+def computed_part(packed: bytes, number: int, read: Callable[[], Read], answers: Answers, keyed: int) -> list[bytes]:
+    """Do the work of a task of level 0; return what it gives, or the report of why there is nothing, as bytes.
+
+    There is one for each of the tasks of keys, ``keyed``, or for the last task alone.
+    """
     token = ANSWERS.set(answers)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            return pickle.dumps(_part(unpacked(packed), number, read, Path(folder)))
+            work = unpacked(packed)
+            part = _part(work, number, read, Path(folder))
+        levels = work.steps.levels
+        keys = {
+            child.name: keys
+            for node in levels.shared
+            if (by := levels.keyed.get(node.name)) is not None
+            for child, keys in zip(node.inputs, by.given, strict=True)
+        }
+        return [*map(pickle.dumps, part.for_keys(keys, keyed) if keyed else [part])]
     except Unknown as unknown:
-        return pickle.dumps(Report(failed=str(unknown), always=True))
+        report = Report(failed=str(unknown), always=True)
     except AllWanted as more:
-        return pickle.dumps(_wanting(more, level=0))
+        report = _wanting(more, level=0)
     except Exception as error:  # noqa: BLE001 - one task may be able to, or knows better why not
-        return pickle.dumps(Report(undivided=f"{type(error).__name__}: {error}"))
+        report = Report(undivided=f"{type(error).__name__}: {error}")
     finally:
         ANSWERS.reset(token)
+    return [pickle.dumps(report)] * max(keyed, 1)
 
 
 def tried_part(packed: bytes, number: int, read: Callable[[], Read], answers: Answers) -> AllWanted | None:
@@ -127,7 +144,7 @@ def _part(work: Work, number: int, read: Callable[[], Read], copies: Path) -> Pa
     def intakes(node: Operator, control: StreamClocks) -> Intake:
         facts = intake_of(NoSession(), whole[node.name], control)  # type: ignore[arg-type]
         mine = intake_of(NoSession(), taken[node.name], control)  # type: ignore[arg-type]
-        return replace(facts, rows=mine.rows, count=mine.count, peek=mine.peek)
+        return replace(facts, rows=mine.rows, count=mine.count, peek=mine.peek, all_columns=mine.all_columns)
 
     tick = running_of(PartTick, work, intakes, {})
     tick.begin(divided.starts_of(number))
@@ -135,39 +152,84 @@ def _part(work: Work, number: int, read: Callable[[], Read], copies: Path) -> Pa
     exchanged = {name: deltas[name] for name in levels.exchanged}
     for name, reader in levels.combining():
         exchanged[name] = work.steps.combined(tick, reader, exchanged[name])
-    part = tick.part(number, exchanged, [reader for _, reader in levels.combining()])
+    part = tick.part(number, levels, exchanged)
     part.given = work.steps.counted(tick, deltas)
     arrived(work.tick.folder)
     part.counts = {name: of.rows for name, of in taken.items()}
     return part
 
 
-def computed_whole(packed: bytes, given: Sequence[bytes], answers: Answers) -> bytes:
-    """Do the work of level 1 over what the tasks of level 0 gave, in their order; return the report as bytes."""
+def computed_keys(packed: bytes, number: int, given: Sequence[bytes], answers: Answers) -> bytes:
+    """Do the work of a task of keys over what the tasks of level 0 gave it; return what it gives, or a report."""
     parts = [*map(pickle.loads, given)]
     failed = next((part for part in parts if isinstance(part, Report)), None)
     if failed is not None:
         return pickle.dumps(failed)
     token = ANSWERS.set(answers)
-    largest = max((sum(filter(None, part.counts.values())) for part in parts), default=0)
-    spread = Spread(len(parts) + 1, largest, sum(map(len, given)))
     try:
-        return pickle.dumps(replace(_whole(unpacked(packed), parts), spread=spread))
+        return pickle.dumps(_keys(unpacked(packed), number, parts, sum(map(len, given))))
+    except AllWanted as more:
+        return pickle.dumps(_wanting(more, level=1))
+    except Exception as error:  # noqa: BLE001 - as above
+        return pickle.dumps(Report(undivided=f"{type(error).__name__}: {error}"))
+    finally:
+        ANSWERS.reset(token)
+
+
+def _keys(work: Work, number: int, parts: Sequence[Part], received: int) -> KeysPart | Report:
+    levels, many = work.steps.levels, _divided(work).keyed
+    tick = running_of(KeysTick, work, _elsewhere(work, parts), {})
+    tick.fold([node.name for node in levels.first], parts)
+    tick.begin(Shards.of(number, many), levels)
+    try:
+        deltas = work.steps.done(tick, only=[*levels.first, *levels.shared])
+    except MisjudgedError:
+        return Report(starts=tick.starts())
+    given = work.steps.counted(tick, deltas)
+    for name, reader in levels.combining_handed():
+        deltas[name] = work.steps.combined(tick, reader, deltas[name])
+    part = tick.part(number, levels, deltas, received)
+    part.given = {node.name: given[node.name] for node in levels.shared if node.name in given}
+    arrived(work.tick.folder)
+    return part
+
+
+def computed_whole(packed: bytes, given: Sequence[bytes], answers: Answers) -> bytes:
+    """Do the work of the last task over what those before gave, in their order; return the report as bytes."""
+    loaded = [*map(pickle.loads, given)]
+    failed = next((part for part in loaded if isinstance(part, Report)), None)
+    if failed is not None:
+        return pickle.dumps(failed)
+    parts, of_keys = _sorted(loaded)
+    token = ANSWERS.set(answers)
+    largest = max((sum(filter(None, part.counts.values())) for part in parts), default=0)
+    exchanged = sum(part.received for part in of_keys) or sum(map(len, given))
+    shuffled = exchanged + (sum(map(len, given)) if of_keys else 0)
+    spread = Spread(len(loaded) + (len(parts) if of_keys else 0) + 1, largest, shuffled)
+    try:
+        return pickle.dumps(replace(_whole(unpacked(packed), parts, of_keys), spread=spread, exchanged=exchanged))
     finally:
         ANSWERS.reset(token)
 
 
 def tried_whole(packed: bytes, given: Sequence[bytes], answers: Answers) -> AllWanted | None:
-    """Do the work of level 1 in folders that are removed; return what its operators want of Spark."""
-    parts = [*map(pickle.loads, given)]
-    if any(isinstance(part, Report) for part in parts):
+    """Do the work of the last task in folders that are removed; return what its operators want of Spark."""
+    loaded = [*map(pickle.loads, given)]
+    if any(isinstance(part, Report) for part in loaded):
         return None
-    return wanted_by(packed, answers, lambda work, _folder: _folded(work, parts))
+    return wanted_by(packed, answers, lambda work, _folder: _folded(work, *_sorted(loaded)))
 
 
-def _whole(work: Work, parts: Sequence[Part]) -> Report:
+def _sorted(loaded: Sequence[Part | KeysPart]) -> tuple[list[Part], list[KeysPart]]:
+    """Return what level 0 gave, and what the tasks of keys gave."""
+    of_keys = [part for part in loaded if isinstance(part, KeysPart)]
+    first = [part for part in loaded if isinstance(part, Part)]
+    return first + [part.unpacked() for of in of_keys for part in of.parts], of_keys
+
+
+def _whole(work: Work, parts: Sequence[Part], of_keys: Sequence[KeysPart]) -> Report:
     try:
-        return _folded(work, parts)
+        return _folded(work, parts, of_keys)
     except AllWanted as more:
         return _wanting(more, level=1)
     except Exception as error:  # noqa: BLE001 - as above
@@ -181,23 +243,26 @@ def _wanting(more: AllWanted, level: int) -> Report:
     return Report(wanted=more.parts, rounds=more.rounds)
 
 
-def _folded(work: Work, parts: Sequence[Part]) -> Report:
+def _elsewhere(work: Work, parts: Sequence[Part]) -> Callable[[Operator, StreamClocks], Intake]:
+    """Return the intakes of a task after level 0: facts about the rows that the tasks there have read."""
     counts: dict[str, int | None] = {}
     for name in work.taken:
         of_parts = [part.counts[name] for part in parts]
         counts[name] = None if None in of_parts else sum(filter(None, of_parts))
     taken = _divided(work).elsewhere(work.taken, counts)
+    return lambda node, control: intake_of(NoSession(), taken[node.name], control)  # type: ignore[arg-type]
 
-    def intakes(node: Operator, control: StreamClocks) -> Intake:
-        return intake_of(NoSession(), taken[node.name], control)  # type: ignore[arg-type]
 
-    tick = running_of(FoldingTick, work, intakes, work.stages)
+def _folded(work: Work, parts: Sequence[Part], of_keys: Sequence[KeysPart]) -> Report:
+    tick = running_of(LastTick, work, _elsewhere(work, parts), work.stages)
     tick.fold([node.name for node in work.steps.levels.first], parts)
+    tick.gather(work.steps.levels, of_keys)
     try:
         report = done(work, tick)
     except MisjudgedError:
         return Report(starts=tick.starts())
-    return replace(report, given={**report.given, **tick.given_below()})
+    below = tick.given_below()
+    return replace(report, given={**report.given, **{name: n + report.given.get(name, 0) for name, n in below.items()}})
 
 
 def _divided(work: Work) -> Divided:
@@ -208,15 +273,15 @@ def _divided(work: Work) -> Divided:
 # -- the shuffle ------------------------------------------------------------------------------
 
 
-def in_pieces(number: int, body: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield what a task gives as rows of the shuffle: the task's number, that of the piece, and its bytes."""
+def in_pieces(to: int, number: int, body: bytes) -> Iterator[tuple[int, int, int, bytes]]:
+    """Yield what a task gives to another as rows of the shuffle: their numbers, that of the piece, and its bytes."""
     for piece, at in enumerate(range(0, max(len(body), 1), PIECE)):
-        yield number, piece, body[at : at + PIECE]
+        yield to, number, piece, body[at : at + PIECE]
 
 
-def put_together(rows: Iterable[tuple[int, int, bytes]]) -> list[bytes]:
-    """Return what each task gave, in the order of the tasks."""
-    bodies: dict[int, list[bytes]] = {}
-    for number, _, piece in sorted(rows, key=lambda row: row[:2]):
-        bodies.setdefault(number, []).append(piece)
-    return [b"".join(pieces) for pieces in bodies.values()]
+def put_together(rows: Iterable[tuple[int, int, int, bytes]]) -> dict[int, list[bytes]]:
+    """Return by the number of the task that gets it what each task gave, in the order of these."""
+    bodies: dict[int, dict[int, list[bytes]]] = {}
+    for to, number, _, piece in sorted(rows, key=lambda row: row[:3]):
+        bodies.setdefault(to, {}).setdefault(number, []).append(piece)
+    return {to: [b"".join(pieces) for pieces in of.values()] for to, of in bodies.items()}

@@ -10,6 +10,7 @@ from rowtime.operators.contract import Delta, Operator, quoted
 from rowtime.operators.rows.attempt import all_computed
 from rowtime.plan.levels import Levels
 from rowtime.plan.program import Program
+from rowtime.plan.required_columns import columns_of_streams
 from rowtime.runtime.adopted_files import adopted_files
 from rowtime.runtime.close_look import CloseLook, computed_at_once
 from rowtime.runtime.column_types import ColumnTypes
@@ -18,6 +19,10 @@ from rowtime.runtime.tick import RunningTick
 from rowtime.runtime.visible_changes import visible_changes
 
 Tap = Callable[[Operator, Delta], None]
+
+
+def no_tap(_node: Operator, _delta: Delta) -> None:
+    """Look at nothing."""
 
 
 class AllWanted(Exception):
@@ -42,7 +47,8 @@ class Steps:
     change is needed; ``uncounted``: those whose rows nobody else counts; ``watched``: those that are counted for that
     (`given_rows`); ``read_once``: those of which one operator reads all rows, once; ``at_once``: the columns that are
     computed before an operator above may refuse or drop rows (`computed_at_once`); ``look``: how a tick is examined row
-    by row, if rows that fail do not end the run; ``levels``: which of them step in any task.
+    by row, if rows that fail do not end the run; ``levels``: which of them step in any task; ``columns``: of streams of
+    which somebody reads some only.
     """
 
     operators: Sequence[Operator]
@@ -54,6 +60,7 @@ class Steps:
     at_once: Mapping[str, Sequence[str]]
     look: CloseLook | None = None
     levels: Levels = field(default_factory=Levels)
+    columns: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, program: Program, types: ColumnTypes, takers: Collection[str]) -> Steps:
@@ -64,12 +71,13 @@ class Steps:
         at_once = computed_at_once(program.operators)
         look = CloseLook(program, defers=True)
         watched, levels = to_watch(plan, few), Levels.of(program.operators)
-        return cls(program.operators, *demands, few, watched, program.read_once, at_once, look, levels)
+        columns = columns_of_streams(program.operators)
+        return cls(program.operators, *demands, few, watched, program.read_once, at_once, look, levels, columns)
 
     def done(
         self,
         running: RunningTick,
-        tap: Tap = lambda _node, _delta: None,
+        tap: Tap = no_tap,
         look: CloseLook | None = None,
         only: Sequence[Operator] | None = None,
     ) -> dict[str, Delta]:
@@ -83,13 +91,14 @@ class Steps:
         for node in self.operators if only is None else only:
             if wanted and any(child.name not in deltas for child in node.inputs):
                 continue  # what it is given is not known yet
-            given = [deltas[child.name] for child in node.inputs]
             if answers is not None:
                 answers.steps(node.name, [child.name for child in node.inputs])
             try:
-                delta = look.step(running, node, given) if look else self._computed(node, node.step(running, given))
-                delta = running.given.watched(node, delta, {} if look else self.watched)
-                deltas[node.name] = running.received(node, delta)
+                given = [running.received(child, node, deltas[child.name]) for child in node.inputs]
+                delta = running.stepped(node) or (
+                    look.step(running, node, given) if look else self._computed(node, node.step(running, given))
+                )
+                deltas[node.name] = running.given.watched(node, delta, {} if look else self.watched)
             except Wanted as more:
                 assert answers is not None
                 wanted.append(more)

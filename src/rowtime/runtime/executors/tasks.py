@@ -14,6 +14,7 @@ from rowtime.frames.frame import MOST
 from rowtime.frames.queries import Uncomputed
 from rowtime.operators.contract import Delta
 from rowtime.operators.streams.computed_once import loaded
+from rowtime.plan.levels import Levels
 from rowtime.runtime.clock_pass.pieces import Marks
 from rowtime.runtime.close_look import fails_for_a_value
 from rowtime.runtime.executors.catalyst_steps import Questions
@@ -30,6 +31,7 @@ from rowtime.runtime.sources.attempts import Attempts
 from rowtime.runtime.sources.contract import Source
 from rowtime.runtime.sources.files import FilesSource
 from rowtime.runtime.tick import RunningTick
+from rowtime.state.shards import SHARDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,6 +69,7 @@ class Tasks:
         self._whole = -1  # the tick that one task computes
         self._starts: tuple[int, Starts] = -1, {}  # the tick that is divided again
         self._divides = Attempts()
+        self._exchanged: int | None = None  # bytes between levels in the last tick that was divided
 
     def over(self, sources: Iterable[Source]) -> Tasks:
         """Return these; tasks make the copies of plain text, too."""
@@ -159,10 +162,12 @@ class Tasks:
         if divided is None:
             return None
         many = len(divided.parts) or many
-        divided = replace(divided, starts=self._starts[1] if again else {})
+        keyed = self._keyed(levels, min(self.executor.tasks(spark), SHARDS))
+        divided = replace(divided, starts=self._starts[1] if again else {}, keyed=keyed)
         describe_jobs(spark, f"tick {number} · all operators")
         packed, questions = replace(work, taken=taken, divided=divided).packed(), self._questions.in_levels(levels)
-        report: Report = pickle.loads(self.executor.divided(spark, packed, many, scans, questions))  # noqa: S301
+        report: Report = pickle.loads(self.executor.divided(spark, packed, many, keyed, scans, questions))  # noqa: S301
+        self._exchanged = report.exchanged or self._exchanged
         if not report.starts and not report.undivided and not report.undecoded:
             return report  # it may want more of Spark
         if report.starts and not again:
@@ -173,6 +178,13 @@ class Tasks:
         why = report.undivided or ("records that only Spark decodes" if report.undecoded else "late rows")
         LOG.info("one task computes a tick: %s", why, extra={"event": "driver"})
         raise Undivided(why)
+
+    def _keyed(self, levels: Levels, many: int) -> int:
+        """Return how many tasks of keys a tick has: none if the rows for them are few, or if they would ask Spark."""
+        few = self._exchanged is not None and self._exchanged < self.executor.few_bytes
+        nodes = (*levels.shared, *(reader for _, reader in levels.combining_handed()))
+        asks = any(node.name in self._questions.asking for node in nodes)
+        return 0 if few or asks or not levels.keyed else many
 
     def _report(self, running: RunningTick, work: Work, scans: Sequence[StreamScan], questions: Questions) -> Report:
         """Send work; if Spark has to decode some rows, send it again, with all rows decoded."""

@@ -84,7 +84,8 @@ class Report:
     be for the value of a row; ``undecoded``: nothing has begun, because Spark has to decode some rows. ``wanted``: the
     expressions of which Spark has to say more (of a value that has failed: once rows are examined one by one), and
     whether their values are wanted; ``rounds``: in how many, by operator. ``undivided``: why several tasks
-    cannot compute it; ``starts``: the marks from which they have to judge. ``spread``: over the tasks of Spark.
+    cannot compute it; ``starts``: the marks from which they have to judge. ``spread``: over the tasks of Spark;
+    ``exchanged``: the bytes that went from those of level 0 to the next ones.
     """
 
     outcome: Outcome | None = None
@@ -99,6 +100,7 @@ class Report:
     undivided: str = ""
     starts: Mapping[Call, Mapping[int, Marks]] = field(default_factory=dict)
     spread: Spread = Spread(1)  # noqa: RUF009 - it is frozen
+    exchanged: int = 0
 
 
 class Unknown(Exception):

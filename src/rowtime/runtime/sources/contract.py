@@ -8,7 +8,7 @@ in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -175,8 +175,8 @@ class Source(Protocol):
         """Return the rows of a range for a job that reads all of their columns, once."""
         return Scan(self.read(spark, part))
 
-    def given(self, part: Slice) -> Given | None:  # noqa: ARG002 - of those that can
-        """Return the rows of a range without Spark, if any process can read them."""
+    def given(self, part: Slice, columns: Collection[str] | None = None) -> Given | None:  # noqa: ARG002 - of those that can
+        """Return the rows of a range without Spark, if any process can read them; of ``columns`` only, if it can."""
         return None
 
     def divided(self, part: Slice, many: int) -> Division | None:  # noqa: ARG002 - of those that can

@@ -9,7 +9,7 @@ its row number in the file. Plain CSV and JSON files are decoded when they are t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial, reduce
@@ -30,7 +30,7 @@ from rowtime.frames.kinds import is_read, named
 from rowtime.operators.contract import quoted
 from rowtime.plan.bind.sink_options import partitions_of
 from rowtime.plan.formats.files import FAILFAST, GLOB, GROWING, MODE_OF_RECORDS, OF_ROWTIME
-from rowtime.runtime.sources.contract import Backlog, Division, Limits, Offsets, Scan, Slice, Source
+from rowtime.runtime.sources.contract import Backlog, Division, Given, Limits, Offsets, Scan, Slice, Source
 from rowtime.runtime.sources.csv_header import by_header
 from rowtime.runtime.sources.file_faults import Expected
 from rowtime.runtime.sources.file_globs import Chosen, below_glob
@@ -62,6 +62,7 @@ _CORRECT = (
     "records as MALFORMED and continues."
 )
 _NO_PLACE = "CAST(raise_error('rowtime: a row without its place in the files') AS BIGINT)"
+_HIDDEN = ((ROWTIME, "timestamp"), (WRITER, "string"), (POSITION, "bigint"), (ARRIVAL, "timestamp"))
 
 
 class FilesSource(Source):
@@ -251,12 +252,12 @@ class FilesSource(Source):
         kinds = {name: _arrow(kind) for name, kind in self.columns if name.lower() in named}
         return constants_of({str(number): values.get(str(number), {}) for number, *_ in part.detail["files"]}, kinds)
 
-    def given(self, part: Slice) -> tuple[Sequence[tuple[str, str]], Iterator[pa.Table]] | None:
+    def given(self, part: Slice, columns: Collection[str] | None = None) -> Given | None:
         """Return the rows of `read` with the types of their columns, read by Arrow; ``None`` if `rows` gives none."""
-        names = [name for name, _ in self.columns]
+        names = [name for name, _ in self.columns if columns is None or name in columns]
         ours = [*([ROWTIME] if self.gives_rowtime else []), WRITER, POSITION, ARRIVAL]
         tables = self.rows(part, {name: name for name in (*names, *ours)})
-        return None if tables is None else (self.fields, tables)
+        return None if tables is None else ([of for of in self.fields if of[0] in names or of in _HIDDEN], tables)
 
     def divided(self, part: Slice, many: int) -> Division | None:
         """Return parts of files; of text only if those who read them copy the files (`TickCopies`)."""
@@ -274,8 +275,7 @@ class FilesSource(Source):
     @property
     def fields(self) -> Sequence[tuple[str, str]]:
         """The columns of `given`, with their types."""
-        hidden = [(ROWTIME, "timestamp"), (WRITER, "string"), (POSITION, "bigint"), (ARRIVAL, "timestamp")]
-        return [*((name, named(as_read(kind))) for name, kind in self.columns), *hidden]
+        return [*((name, named(as_read(kind))) for name, kind in self.columns), *_HIDDEN]
 
     def count(self, part: Slice) -> int | None:
         """Return the number of rows, exactly if their text is decoded."""

@@ -7,7 +7,7 @@ happens to the log. The position of a row is its file's number and its row numbe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, Final
@@ -118,10 +118,10 @@ class LakeSource(Source):
         """See `TableFiles.rows`."""
         return self._files.rows(part, wanted)
 
-    def given(self, part: Slice) -> Given | None:
+    def given(self, part: Slice, columns: Collection[str] | None = None) -> Given | None:
         """See `FilesSource.given`; Spark reads the objects of a store, because it has its workers' access to them."""
         stored = in_store(path for _, path, _ in part.detail["files"])
-        return None if stored else self._files.given(part)
+        return None if stored else self._files.given(part, columns)
 
     def divided(self, part: Slice, many: int) -> Division | None:
         """See `FilesSource.divided`, and `given`."""

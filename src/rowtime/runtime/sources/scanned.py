@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn, Self
 
@@ -51,7 +51,11 @@ class Scanned(Source):
         """Return it with the rows that were read."""
         return replace(self, tables=tables)
 
-    def given(self, part: Slice) -> tuple[Sequence[Column], Iterator[pa.Table]]:  # noqa: ARG002 - there is one
+    def given(
+        self,
+        part: Slice,  # noqa: ARG002 - there is one
+        columns: Collection[str] | None = None,  # noqa: ARG002 - they have been read
+    ) -> tuple[Sequence[Column], Iterator[pa.Table]]:
         """Return the rows, and the types of their columns."""
         empty = pa.table({name: pa.array([], arrow_of(kind)) for name, kind in self.fields})
         return self.fields, iter(self.tables or [empty])

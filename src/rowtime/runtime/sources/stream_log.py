@@ -31,6 +31,7 @@ from rowtime.core.time import BEGINNING, END, wall_clock
 from rowtime.frames.kinds import holds, named
 from rowtime.frames.tables import has
 from rowtime.operators.contract import quoted
+from rowtime.runtime.sources import contract
 from rowtime.runtime.sources.contract import Backlog, BoundItem, Division, Limits, Offsets, Slice, Source, in_shares
 from rowtime.runtime.sources.file_places import as_pattern
 from rowtime.runtime.sources.peek import timestamps
@@ -176,7 +177,7 @@ class StreamLogSource(Source):
         named = f"url_decode(url_decode(regexp_extract(_metadata.file_path, '{_WRITER_OF_PATH}', 1)))"
         return self._read(spark, [path for paths in files.values() for path in paths], named)
 
-    def given(self, part: Slice) -> tuple[list[tuple[str, str]], Iterable[pa.Table]] | None:
+    def given(self, part: Slice, columns: Collection[str] | None = None) -> contract.Given | None:  # noqa: ARG002
         """Return the rows of `read` with the types of their columns, read by Arrow; ``None`` if that is not certain."""
         files, fields = part.detail.get("files", ()), self._fields
         if not files or not all(holds(kind) for _, kind in fields):
@@ -185,11 +186,9 @@ class StreamLogSource(Source):
         if not all(has(table, fields) for table in tables):
             return None
         names = [name for name, _ in fields]
-        writers = (unescape(path.split("/", 1)[0]) for path in files)
-        placed = (
-            table.select(names).append_column(WRITER, pa.repeat(pa.scalar(writer, pa.string()), table.num_rows))
-            for writer, table in zip(writers, tables, strict=True)
-        )
+        writers = (pa.scalar(unescape(path.split("/", 1)[0]), pa.string()) for path in files)
+        of_writers = zip(writers, tables, strict=True)
+        placed = (of.select(names).append_column(WRITER, pa.repeat(writer, of.num_rows)) for writer, of in of_writers)
         return [*fields, _WRITER_FIELD], placed
 
     @property
