@@ -43,6 +43,10 @@ class Divided(SparkJob):
         """Return the next number."""
         return next(self.numbers)
 
+    def by_keys(self, spark: SparkSession) -> int:
+        """Return the next number."""
+        return self.tasks(spark)
+
 
 def main(way: str, master: str, *folders: str) -> None:
     spark = _session(way, master)

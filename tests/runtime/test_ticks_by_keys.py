@@ -20,7 +20,7 @@ from rowtime.operators.joins.join import Join
 from rowtime.plan.levels import Levels
 from rowtime.plan.program import compile_script
 from rowtime.runtime.executors import executor as executor_module
-from rowtime.runtime.executors.executor import InProcess
+from rowtime.runtime.executors.executor import InProcess, SparkJob
 from rowtime.runtime.executors.level_ticks import KeysTick, LastTick
 from rowtime.runtime.executors.tasks import Tasks
 from rowtime.state import shards
@@ -134,6 +134,10 @@ class ByKeys(Counting):
 
     few: int = 0
     few_bytes: int = 0
+
+    def by_keys(self, spark: SparkSession) -> int:
+        """Return the number of tasks, as of a cluster."""
+        return self.tasks(spark)
 
 
 def test_tasks_of_spark_give_the_same(spark: SparkSession, tmp_path: Path, source: Path) -> None:
@@ -275,3 +279,32 @@ def test_tasks_that_do_not_agree_are_noticed(
     tasks = run(spark, tmp_path / "tasks", source, [InProcess(3)])
     assert [name for name in SAME if tasks[name] != driver[name]] == []
     assert [*said] == ["DiffersError: the scalars of offers.join"]
+
+
+@pytest.mark.parametrize(
+    ("master", "cores", "executor_cores", "expected"),
+    [
+        ("local[4]", 4, None, 0),
+        ("local[*]", 4, None, 0),
+        ("local", 1, None, 0),
+        ("local-cluster[2,2,1024]", 4, None, 4),
+        ("spark://host:7077", 6, "2", 6),
+        ("spark://host:7077", 2, "2", 0),
+        ("yarn", 200, "4", 200),
+        ("k8s://host", 5, None, 5),
+    ],
+)
+def test_tasks_of_keys_are_for_several_executors(
+    monkeypatch: pytest.MonkeyPatch, master: str, cores: int, executor_cores: str | None, expected: int
+) -> None:
+    """One task uses all cores of its executor."""
+
+    class Conf:
+        def get(self, name: str, default: str) -> str:
+            return {"spark.master": master, "spark.executor.cores": executor_cores or default}.get(name, default)
+
+    class Session:
+        conf = Conf()
+
+    monkeypatch.setattr(SparkJob, "tasks", lambda *_given: cores)
+    assert SparkJob().by_keys(Session()) == expected  # type: ignore[arg-type]

@@ -80,7 +80,7 @@ class Levels:
             columns = dict.fromkeys(of for side in keys.given for of in side) if keys is not None else ()
             names = ", ".join(name for name in columns if not name.startswith("__"))  # groups show their keys anyway
             by = f" ({names})" if names else ""
-            return f"the tasks of its keys{by}, if many rows are exchanged" + self._goes(name, self.handed)
+            return f"the tasks of its keys{by}, if several executors exchange many rows" + self._goes(name, self.handed)
         if all(node.name != name for node in self.first):
             return ""
         return "any task of a tick" + self._goes(name, self.exchanged)

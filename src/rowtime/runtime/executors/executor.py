@@ -56,6 +56,10 @@ class Executor(Protocol):
         """Return how many tasks run at once."""
         ...
 
+    def by_keys(self, spark: SparkSession) -> int:
+        """Return how many tasks of keys a tick may have."""
+        ...
+
     def whole(self, spark: SparkSession, packed: bytes, scans: Sequence[StreamScan], questions: Questions) -> bytes:
         """Compute work in one task, over what Spark reads for it, and with the questions to Spark."""
         ...
@@ -80,6 +84,12 @@ class SparkJob:
     def tasks(self, spark: SparkSession) -> int:
         """Return the number of cores of all executors."""
         return int(spark.sparkContext.defaultParallelism)
+
+    def by_keys(self, spark: SparkSession) -> int:
+        """Return the number of tasks; none if one executor has all cores, because one task uses all of them."""
+        master = _LOCAL.fullmatch(_master(spark))
+        many, alone = self.tasks(spark), master is not None and not master["of_each"]
+        return 0 if alone or many <= cores_of(spark) else many
 
     def whole(self, spark: SparkSession, packed: bytes, scans: Sequence[StreamScan], questions: Questions) -> bytes:
         """Compute work in one task."""
@@ -125,6 +135,10 @@ class InProcess:
         """Return the number of parts."""
         return self.parts
 
+    def by_keys(self, spark: SparkSession) -> int:
+        """Return the same."""
+        return self.tasks(spark)
+
     def whole(self, spark: SparkSession, packed: bytes, scans: Sequence[StreamScan], questions: Questions) -> bytes:
         """Compute work as one task."""
         read = partial(read_here, scans)
@@ -152,10 +166,14 @@ class InProcess:
 
 def cores_of(spark: SparkSession) -> int:
     """Return how many cores an executor has; 0 for all of its machine."""
-    master = _LOCAL.fullmatch(spark.conf.get("spark.master", "") or "")
+    master = _LOCAL.fullmatch(_master(spark))
     if master is None:
         return int(spark.conf.get("spark.executor.cores", "0") or "0")
     return int(master["of_each"] or (master["cores"] or "1").replace("*", "0"))
+
+
+def _master(spark: SparkSession) -> str:
+    return spark.conf.get("spark.master", "") or ""
 
 
 def _of_some_writers(read: Read, number: int, many: int) -> Read:

@@ -162,7 +162,7 @@ class Tasks:
         if divided is None:
             return None
         many = len(divided.parts) or many
-        keyed = self._keyed(levels, min(self.executor.tasks(spark), SHARDS))
+        keyed = self._keyed(levels, min(self.executor.by_keys(spark), SHARDS))
         divided = replace(divided, starts=self._starts[1] if again else {}, keyed=keyed)
         describe_jobs(spark, f"tick {number} · all operators")
         packed, questions = replace(work, taken=taken, divided=divided).packed(), self._questions.in_levels(levels)
