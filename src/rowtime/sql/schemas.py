@@ -97,11 +97,11 @@ def _queries(statement: st.Statement) -> Sequence[exp.Query]:
 def _tables(query: exp.Query) -> Iterator[exp.Table]:
     """Yield the tables that a query reads and that no WITH of it, or of an enclosing query, defines."""
     for table in list(query.find_all(exp.Table)):
-        if isinstance(table.this, exp.Identifier) and not _is_local(table, table.parts[0].name.lower()):
+        if isinstance(table.this, exp.Identifier) and not _is_of_with(table, table.parts[0].name.lower()):
             yield table
 
 
-def _is_local(read: exp.Expr, name: str) -> bool:
+def _is_of_with(read: exp.Expr, name: str) -> bool:
     """Return True for a name of WITH; inside WITH only the definitions before it count."""
     below, above, inside = read, read.parent, read
     while above is not None:
@@ -118,7 +118,7 @@ def _arguments(query: exp.Query, reads: Mapping[str, int]) -> Iterator[exp.Colum
     for call in query.find_all(exp.Anonymous):
         if isinstance(call.parent, exp.Table | exp.Anonymous | exp.From | exp.Join):
             for argument in call.expressions[: reads.get(call.name.upper(), 0)]:
-                if isinstance(argument, exp.Column) and not _is_local(argument, argument.parts[0].name.lower()):
+                if isinstance(argument, exp.Column) and not _is_of_with(argument, argument.parts[0].name.lower()):
                     yield argument
 
 
