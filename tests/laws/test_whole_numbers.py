@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
+from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +73,25 @@ def test_an_average_of_whole_numbers_divides_the_exact_sum(spark: SparkSession, 
     for values in (VALUES, VALUES[::-1]):
         for found in answers(spark, AVERAGES[name], values, ([], [1, 4, 5], [*range(1, len(values))])):
             assert found[-1] == MEAN
+
+
+OF_WHOLE_NUMBERS = ("over", "matches")
+"""Where intervals are refused."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[] if n == "groups" else [pytest.mark.slow]) for n in AVERAGES if n not in OF_WHOLE_NUMBERS],
+)
+@pytest.mark.usefixtures("both_ways")
+def test_an_average_of_intervals_is_one(spark: SparkSession, name: str) -> None:
+    day, most = timedelta(days=1), timedelta(days=10**8)  # the sum of two overflows
+    sql = AVERAGES[name].replace("(v)", "(v * INTERVAL '1' DAY)")
+    for values, mean in (([1, 2, 5, None, 1], day * 2.25), ([-3, 2**26, -(2**26), 2], -day / 4), ([10**8], most)):
+        for found in answers(spark, sql, values, ([], [1, 3])):
+            assert found[-1] == mean
+    for found in answers(spark, re.sub("AVG|MEAN", "SUM", sql), [7, None, -3], ([], [1])):
+        assert found[-1] == 4 * day
 
 
 @pytest.mark.usefixtures("both_ways")

@@ -173,6 +173,7 @@ def _sum(value: str, _by: str) -> Decomposed:
 
 def _avg(value: str, _by: str) -> Decomposed:
     # Spark adds whole numbers as DOUBLE, so its digits depend on the order; here the sum is exact (semantics 3).
+    # The sum's type is known where the average is computed: `final` is for numbers.
     counted = Part(f"CASE WHEN ({value}) IS NOT NULL THEN 1L ELSE 0L END", "sum({0})")
     final = "CASE WHEN {1} > 0 THEN CAST({0} AS DOUBLE) / {1} END"
     return Decomposed((Part(value, "sum({0})", f"avg+sum({value})"), counted), final, f"avg({value})")

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -58,6 +59,7 @@ _CONF: Mapping[str, str] = {
 }
 
 _DAEMON = "rowtime.runtime.executors.worker_daemon"
+_SHORT = 50  # bytes of a folder in which a socket can be
 _QUERY = re.compile(r"\bselect\b", re.IGNORECASE)
 _NEEDS_MORE = re.compile(r"kafka|jdbc|://", re.IGNORECASE)
 """Connectors with jars, and stores with settings."""
@@ -151,6 +153,8 @@ def settings_for(master: str, jars: Sequence[str], conf: Mapping[str, str]) -> d
             # It takes a tenth of the start, and few ticks have jobs that it could show.
             "spark.ui.enabled": "false",
             **({"spark.python.daemon.module": _DAEMON} if _runs_here(conf) else {}),
+            # Over TCP, a Python worker waits 40 ms for the end of its input in each stage. Spark 4.0 ignores it.
+            **({"spark.python.unix.domain.socket.enabled": "true"} if _has_short_paths() else {}),
         }
     jars = [*jars, *filter(None, conf.get("spark.jars", "").split(","))]
     return {
@@ -171,6 +175,11 @@ def _runs_here(conf: Mapping[str, str]) -> bool:
     """Return True if workers run the Python of this environment, so that they have rowtime."""
     command = conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
     return Path(shutil.which(command) or command).absolute().parent == Path(sys.executable).absolute().parent
+
+
+def _has_short_paths() -> bool:
+    """Return True if sockets can be files in the folder for temporary files: their paths have at most 100 bytes."""
+    return os.name == "posix" and len(os.fsencode(tempfile.gettempdir())) < _SHORT
 
 
 def whole_files(spark: SparkSession) -> None:

@@ -2,7 +2,7 @@
 
 Each sum is kept in its type until a tick fails because of a value. From then on sums that may overflow their type are
 kept in two limbs, which have room for any value: so only the sum of the alive events counts, and not the intermediate
-sums.
+sums. Sums of intervals are kept so from the beginning.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from sqlglot import exp
 from rowtime.frames.frame import Frame
 from rowtime.frames.kinds import DECIMAL
 from rowtime.frames.typed import kind_of_text
+from rowtime.operators.rows.exact_sums import as_interval, average_type, limbs, may_be_beyond, whole
 from rowtime.operators.rows.exact_sums import average as quotient
-from rowtime.operators.rows.exact_sums import average_type, limbs, may_be_beyond, whole
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
 
+_INTERVAL = "interval"
 _EXACT = "exact "  # before the type of a sum that is kept in limbs
 _LEAST, _GREATEST = f"{1 - 2**63}L - 1L", f"{2**63 - 1}L"
 _WIDE = 28  # digits of the sum of a decimal of 18, which together with the 20 of a BIGINT use all 38 digits
@@ -44,6 +45,7 @@ class RunningSums:
         kinds, means = list[str](), list[str]()
         for call in (item.expression for item in aggregates):
             kinds.append("" if isinstance(call, exp.Count) else kind_of_text(rows, f"sum({to_spark(call.this)})"))
+            kinds[-1] = _EXACT + kinds[-1] if kinds[-1].startswith(_INTERVAL) else kinds[-1]
             averages = isinstance(call, exp.Avg) and kinds[-1].startswith("decimal")
             means.append(kind_of_text(rows, to_spark(call)) if averages else "")
         return cls(aggregates, kinds, means)
@@ -112,13 +114,16 @@ class RunningSums:
         average, exact = isinstance(call, exp.Avg), kind.startswith(_EXACT)
         kind = kind.removeprefix(_EXACT)
         total = f"IF(__b{n} > 0, double('NaN'), __s{n})" if kind == "double" else f"__s{n}"
-        if exact and kind != "bigint":
+        interval = kind.startswith(_INTERVAL)
+        if interval:
+            total = as_interval(f"__s{n}", kind, tries=trying)
+        elif exact and kind != "bigint":
             total = f"{'try_cast' if trying else 'CAST'}({whole(f'__s{n}', f'__h{n}', kind)} AS {kind})"
         elif exact and not average:  # the low limb of a BIGINT is the whole sum
             total = f"IF({total} BETWEEN {_LEAST} AND {_GREATEST}, {total}, NULL)" if trying else total
             total = f"CAST({total} AS BIGINT)"
         if average and not kind.startswith("decimal"):
-            total = f"CAST({total} AS DOUBLE) / __n{n}"
+            total = f"{total} / __n{n}" if interval else f"CAST({total} AS DOUBLE) / __n{n}"
         elif average:
             mean = self.means[n] if self.means else average_type(kind)
             total = quotient(total, f"__n{n}", kind, mean, tries=trying)

@@ -24,10 +24,12 @@ def may_be_beyond(kind: str) -> bool:
 
 
 def limbs(value: str, kind: str) -> tuple[str, str]:
-    """Return the low and high limb of a BIGINT or DECIMAL, each a whole number; the high one of a BIGINT is 0.
+    """Return the low and high limb of a BIGINT, of the µs of an interval, or of a DECIMAL, each a whole number.
 
-    Both have room for the sum of as many rows as there can be.
+    The high one is 0 for all but a DECIMAL. Both have room for the sum of as many rows as there can be.
     """
+    if kind.startswith(_INTERVAL):
+        value, kind = _micros(value), "bigint"
     if kind == "bigint":
         return f"CAST({value} AS DECIMAL({_DIGITS}, 0))", "CAST(0 AS DECIMAL(19, 0))"
     number = f"CAST({value} AS DECIMAL(38, {_scale(kind)}))"
@@ -118,7 +120,7 @@ class ExactSum:
         if self.kind.startswith(_MONTHS):
             return f"CAST(make_ym_interval(0, try_cast({self.name}w AS INT)) AS {self.kind})"
         if self.kind.startswith(_INTERVAL):
-            return _as_interval(f"{self.name}w", self.kind)
+            return as_interval(f"{self.name}w", self.kind, tries=True)
         if not may_be_beyond(self.kind):
             return f"try_cast({self.name}w AS {self.kind})"
         return f"try_cast({whole(f'{self.name}l', f'{self.name}h', self.kind)} AS {self.kind})"
@@ -145,8 +147,7 @@ class ExactSum:
             months = f"(12L * extract(YEAR FROM {self.value}) + extract(MONTH FROM {self.value}))"
             return {"w": self._sum("sum", f"CAST({months} AS DECIMAL(38, 0))"), "n": counted}
         if self.kind.startswith(_INTERVAL):
-            micros = f"unix_micros(timestamp_micros(0L) + {self.value})"
-            return {"w": self._sum("sum", f"CAST({micros} AS DECIMAL(38, 0))"), "n": counted}
+            return {"w": self._sum("sum", f"CAST({_micros(self.value)} AS DECIMAL(38, 0))"), "n": counted}
         if not may_be_beyond(self.kind):
             return {"w": self._sum("try_sum", self.value), "n": counted}
         if not self.modifier:
@@ -161,8 +162,12 @@ class ExactSum:
         return f"{function}({self.modifier}{value})"
 
 
-def _as_interval(micros: str, kind: str) -> str:
-    """Return µs as an interval of days; NULL if there are too many."""
-    whole = f"try_cast({micros} AS BIGINT)"
+def _micros(interval: str) -> str:
+    return f"unix_micros(timestamp_micros(0L) + {interval})"
+
+
+def as_interval(micros: str, kind: str, *, tries: bool = False) -> str:
+    """Return µs as an interval of days; too many fail or, if it ``tries``, are NULL."""
+    whole = f"{'try_cast' if tries else 'CAST'}({micros} AS BIGINT)"
     seconds = f"CAST(CAST({whole} % {_DAY} AS DECIMAL(18, 6)) / 1000000 AS DECIMAL(18, 6))"
     return f"CAST(make_dt_interval(CAST({whole} DIV {_DAY} AS INT), 0, 0, {seconds}) AS {kind})"

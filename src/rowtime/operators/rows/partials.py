@@ -87,12 +87,14 @@ class Accumulators:
             form = self.forms[index]
             assert form is not None
             parts = [f"__s{index}_{n}" for n in range(len(form.parts))]
-            final = form.final.format(*parts)
-            if form.result and types.get(name, "").startswith("decimal"):
+            final, kind = form.final.format(*parts), types.get(name, "") if form.result else ""
+            if kind.startswith("interval"):
+                final = f"CASE WHEN {parts[1]} > 0 THEN {parts[0]} / {parts[1]} END"
+            elif kind.startswith("decimal"):
                 mean = average(parts[0], parts[1], types[parts[0]], types[name], tries=tries)
                 final = f"CASE WHEN {parts[1]} > 0 THEN {mean} END"
                 texts += [f"({parts[1]} > 0 AND {mean} IS NULL) AS {name}x"] if tries else []
-            texts.append(_cast(final, types.get(name) if form.result else None) + f" AS {name}")
+            texts.append(_cast(final, kind or None) + f" AS {name}")
         return texts
 
     def exact(
