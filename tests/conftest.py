@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -133,8 +133,8 @@ def _batches_have_the_compiled_schema() -> Iterator[None]:
 
     stage = Stage.__call__
 
-    def staged(one: Stage, tick: Any, node: Any, delta: Any) -> Any:
-        found = stage(one, tick, node, delta)
+    def staged(one: Stage, tick: Any, node: Any, delta: Any, before: Sequence[Any] = ()) -> Any:
+        found = stage(one, tick, node, delta, before)
         if found and found["count"] and isinstance(one.sink, FunctionSink) and node.format not in TEXT_FORMATS:
             table = one._batch(tick.spark, tick.number, found, one._tables).table()
             assert list(misfits(node, tick.types(node), table.schema)) == []

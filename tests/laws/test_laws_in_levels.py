@@ -72,8 +72,8 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """The reports on ticks that were divided."""
     seen, whole = Counter[str](), executor.computed_whole
 
-    def counted(*given: Any) -> bytes:
-        packed = whole(*given)
+    def counted(*given: Any, **more: Any) -> bytes:
+        packed = whole(*given, **more)
         report = pickle.loads(packed)  # noqa: S301 - our own
         seen["undivided" if report.undivided else "sent again" if report.starts else "done"] += 1
         return packed

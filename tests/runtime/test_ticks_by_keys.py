@@ -268,8 +268,8 @@ def test_tasks_that_do_not_agree_are_noticed(
             tick.remember(self, met=[tick._shards.first, 0])
         return given
 
-    def counted(*given: Any) -> bytes:
-        packed = whole(*given)
+    def counted(*given: Any, **more: Any) -> bytes:
+        packed = whole(*given, **more)
         said[pickle.loads(packed).undivided] += 1  # noqa: S301 - our own
         return packed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,8 +23,7 @@ from rowtime.runtime.executors.tasks import Tasks
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rowtime.runtime.executors.executor import InLevels
-    from rowtime.runtime.executors.scans import StreamScan
+    from rowtime.runtime.executors.executor import Job
 
 SQL: Final = """
 CREATE STREAM a (k STRING, v INT, ev TIMESTAMP) USING {kind} OPTIONS (path '{source}');
@@ -60,13 +59,11 @@ class Counting(SparkJob):
         """Return the number: the session of the tests may have one core."""
         return self.cores
 
-    def divided(
-        self, spark: SparkSession, packed: bytes, many: int, keyed: int, scans: Sequence[StreamScan], levels: InLevels
-    ) -> bytes:
+    def divided(self, spark: SparkSession, job: Job) -> bytes:
         """Compute them, and count the tick."""
-        self.ticks.append(many)
-        self.keyed.append(keyed)
-        return super().divided(spark, packed, many, keyed, scans, levels)
+        self.ticks.append(job.many)
+        self.keyed.append(job.keyed)
+        return super().divided(spark, job)
 
 
 def write_files(folder: Path, kind: str, chance: random.Random, overlap: int) -> None:

@@ -9,13 +9,15 @@ above them that map each row by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from rowtime.operators.contract import ByKeys, Distribution, Operator
 from rowtime.operators.streams.table import is_table
 from rowtime.plan.required_columns import columns_read
 
+_FIRST: Final = (Distribution.ANY, Distribution.IN_ORDER, Distribution.WHOLE)
 Exchange = Mapping[str, Sequence[Operator]]
 """The operators of a level that others above it read, with the latter."""
 
@@ -25,7 +27,7 @@ class Levels:
     """``first``: the operators of level 0, in plan order; ``exchanged``: what goes from there to others.
 
     ``keyed``: the operators of the level of keys that read rows of level 0, with their keys; ``shared``: all of its
-    operators, in plan order; ``handed``: what goes from there to the last level.
+    operators, in plan order; ``handed``: what goes from there to the last level. ``alone``: level 0 has all operators.
     """
 
     first: Sequence[Operator] = ()
@@ -33,17 +35,18 @@ class Levels:
     keyed: Mapping[str, ByKeys] = field(default_factory=dict)
     shared: Sequence[Operator] = ()
     handed: Exchange = field(default_factory=dict)
+    alone: bool = False
 
     @classmethod
-    def of(cls, operators: Sequence[Operator]) -> Levels:
+    def of(cls, operators: Sequence[Operator], above: Collection[str] = ()) -> Levels:
         """Return the levels of operators in plan order; none if a stream needs all of its rows in one task.
 
-        The tasks of level 0 read all streams.
+        The tasks of level 0 read all streams. ``above``: operators that are not on level 0, although they could be.
         """
         first: dict[str, Operator] = {}
         for node in operators:
-            below = all(child.name in first for child in node.inputs)
-            if below and node.distribution() is Distribution.ANY:
+            below = node.name not in above and all(child.name in first for child in node.inputs)
+            if below and node.distribution() in _FIRST:
                 first[node.name] = node
         if any(not node.inputs and node.name not in first and not is_table(node) for node in operators):
             return cls()
@@ -57,7 +60,8 @@ class Levels:
                 keyed[node.name], shared[node.name] = keys, node
             elif keys is Distribution.ANY and len(node.inputs) == 1 and node.inputs[0].name in shared:
                 shared |= {} if node.is_gate or node.refuses() else {node.name: node}
-        return cls([*first.values()], exchanged, keyed, [*shared.values()], _exchange(operators, first, shared))
+        handed, alone = _exchange(operators, first, shared), len(first) == len(operators)
+        return cls([*first.values()], exchanged, keyed, [*shared.values()], handed, alone)
 
     def combining(self) -> Iterator[tuple[str, Operator]]:
         """Yield the operators of level 0 whose rows only one other reads, and the latter."""
@@ -81,9 +85,13 @@ class Levels:
             names = ", ".join(name for name in columns if not name.startswith("__"))  # groups show their keys anyway
             by = f" ({names})" if names else ""
             return f"the tasks of its keys{by}, if several executors exchange many rows" + self._goes(name, self.handed)
-        if all(node.name != name for node in self.first):
+        node = next((node for node in self.first if node.name == name), None)
+        if node is None:
             return ""
-        return "any task of a tick" + self._goes(name, self.exchanged)
+        if node.distribution() is Distribution.WHOLE:
+            return "each task of a tick, which reads all of it"
+        few = ", if each has many rows for it" if node.distribution() is Distribution.IN_ORDER else ""
+        return f"any task of a tick{few}" + self._goes(name, self.exchanged)
 
     def _goes(self, name: str, exchange: Exchange) -> str:
         if name not in exchange:
@@ -100,7 +108,7 @@ def _exchange(operators: Sequence[Operator], *levels: Mapping[str, Operator]) ->
     exchanged: dict[str, list[Operator]] = {}
     for node in operators:
         for child in () if any(node.name in level for level in levels) else node.inputs:
-            if child.name in levels[-1]:
+            if child.name in levels[-1] and child.distribution() is not Distribution.WHOLE:
                 exchanged.setdefault(child.name, []).append(node)
     return exchanged
 

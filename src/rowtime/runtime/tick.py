@@ -47,7 +47,7 @@ from rowtime.runtime.one_task import OneTask
 from rowtime.runtime.refusal import Refusal, Rejection, stopped_by
 from rowtime.runtime.segment_writer import PARQUET, STATE, write_routes, write_table
 from rowtime.runtime.sinks.failures import naming
-from rowtime.runtime.sinks.staging import Stage
+from rowtime.runtime.sinks.staging import Stage, Written
 from rowtime.runtime.spark_paths import for_spark
 from rowtime.runtime.static_tables import rows_of
 from rowtime.runtime.stored_schemas import fields_of, schema_of, stored
@@ -281,9 +281,14 @@ class RunningTick(OneTask):
     def deliver(self, node: Sink, delta: Delta) -> None:
         """Stage the rows of a sink."""
         self.describe(node, "write output")
+        self.stage(node, delta)
+
+    def stage(self, node: Sink, delta: Delta, before: Sequence[Written] = ()) -> None:
+        """Stage the rows of a sink, after those that tasks have written before."""
         with naming(node), self.meter.part(SINKS):
             stage = self._deliver[node.name]
-            staged = stage(self, node, delta if stage.floor is None else above(self, node, delta, stage.floor))
+            rows = delta if stage.floor is None else above(self, node, delta, stage.floor)
+            staged = stage(self, node, rows, before)
         if staged is not None:
             self.outputs[node.name] = staged
 

@@ -25,6 +25,13 @@ class Distribution(Enum):
     The operator maps or drops each row by itself, or judges it at a gate by marks: the task that has all folds the
     gate's items (`runtime.executors.folding`).
     """
+    WHOLE = "each task"
+    """Each task has all rows of a table, which are the same in every tick: they are not exchanged."""
+    IN_ORDER = "any task, in stream order"
+    """As before, and the rows of a task come before those of the next one in stream order.
+
+    So it is not in the tasks of keys, whose rows are mixed.
+    """
     SINGLE = "one task"
 
 

@@ -19,7 +19,7 @@ from rowtime.core.fields import LATER, UNSTORED
 from rowtime.expr.store_assignment import always_fits, as_read, is_nested, length_of
 from rowtime.frames.frame import Frame
 from rowtime.frames.kinds import type_text
-from rowtime.operators.contract import Delta, Link, Operator, Tick, Unary, quoted
+from rowtime.operators.contract import Delta, Distribution, Link, Operator, Tick, Unary, quoted
 from rowtime.operators.gates.column_limits import Limit
 from rowtime.operators.rows.attempt import with_attempts
 from rowtime.operators.rows.sized_texts import holds_lengths, in_length
@@ -71,6 +71,10 @@ class PumpGate(Unary):
     def checks_pump(self, pump: str) -> bool:
         """Return True for the gate of that pump."""
         return self.name in (pump, f"{pump}.gate")
+
+    def distribution(self) -> Distribution:
+        """Return any task."""
+        return Distribution.ANY
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Refuse the rows that do not fit."""

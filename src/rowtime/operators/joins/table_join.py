@@ -20,6 +20,7 @@ from rowtime.operators.contract import (
     Column,
     Control,
     Delta,
+    Distribution,
     EventTime,
     FireColumns,
     Link,
@@ -100,6 +101,10 @@ class TableJoin(OfRows):
     def requires(self) -> tuple[Requirement, ...]:
         """Require stream order if the table has versions: the bound when a row came decides which version it joins."""
         return (RELEASED if self._versioned else UNORDERED, UNORDERED)
+
+    def distribution(self) -> Distribution:
+        """Return any task, unless the bound decides which version of the table a row joins."""
+        return Distribution.SINGLE if self._versioned else Distribution.ANY
 
     @property
     def _versioned(self) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Final
 
+from rowtime.core.columns import POSITION, ROWTIME, WRITER
 from rowtime.core.fields import OPTIONS
-from rowtime.operators.contract import Control, Delta, Link, Tick, Unary
+from rowtime.operators.contract import Control, Delta, Distribution, Link, Tick, Unary
 from rowtime.operators.contract.requirement import RELEASED, UNORDERED, Requirement
+
+_FOLDERS: Final = "partitionby"
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,16 @@ class Sink(Unary):
     def requires(self) -> tuple[Requirement, ...]:
         """Require stream order, unless the rows may be written in any order."""
         return (RELEASED if self.ordered else UNORDERED,)
+
+    def distribution(self) -> Distribution:
+        """Return any task, if all rows are of one writer, whose rowtimes ascend with its positions, or need no order.
+
+        Those of one folder are in one task, so that its files are few.
+        """
+        shape = self.input.emits()
+        of_one = shape.single and shape.released and shape.order[:3] == (ROWTIME, WRITER, POSITION)
+        divided = any(name.lower() == _FOLDERS for name, _ in self.options)
+        return Distribution.IN_ORDER if not divided and (of_one or not self.ordered) else Distribution.SINGLE
 
     def found_by_name(self) -> bool:
         """Return True, except for the console, which keeps nothing."""

@@ -16,7 +16,7 @@ from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING, END
 from rowtime.frames.frame import Frame
 from rowtime.frames.kinds import type_text
-from rowtime.operators.contract import DataFrame, Delta, Link, Operator, Tick, quoted
+from rowtime.operators.contract import DataFrame, Delta, Distribution, Link, Operator, Tick, quoted
 from rowtime.operators.contract.state import Kept, Segment, StateNote
 from rowtime.operators.streams.table import PINNED, Pinned, Table
 
@@ -49,6 +49,10 @@ class ComputedOnce(Operator):
     def link(self, n: int) -> Link:  # noqa: ARG002 - any
         """Return all rows of the tables: no trace lists them."""
         return Link()
+
+    def distribution(self) -> Distribution:
+        """Return that each task has its rows, as those of a table."""
+        return Distribution.WHOLE
 
     def is_due(self, tick: Tick) -> bool:
         """Return True if the tick computes the rows."""

@@ -14,7 +14,7 @@ from rowtime.core.clock import Clocks
 from rowtime.core.columns import ROW_NUMBER
 from rowtime.core.fields import LATER, OPTIONS, Micros
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Control, Delta, Operator, Shape, Tick
+from rowtime.operators.contract import Column, Control, Delta, Distribution, Operator, Shape, Tick
 from rowtime.operators.contract.state import Kept, StateNote
 
 PINNED, VERSIONS = "table", "versions"  # the names of the copy, and of the copies of a table that is read again
@@ -70,6 +70,10 @@ class Table(Operator):
     @property
     def _state(self) -> Kept:
         return Kept(ROW_NUMBER, (*self.emits().names, ROW_NUMBER), PINNED, waits=False)
+
+    def distribution(self) -> Distribution:
+        """Return that each task has its rows."""
+        return Distribution.WHOLE
 
     def is_due(self, tick: Tick) -> bool:
         """Return True if the tick reads the table itself."""

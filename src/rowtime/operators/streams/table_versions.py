@@ -16,7 +16,7 @@ from rowtime.core.clock import least
 from rowtime.core.columns import ROW_NUMBER, VALID_FROM, VALID_UNTIL
 from rowtime.core.time import BEGINNING, END
 from rowtime.frames.frame import Frame
-from rowtime.operators.contract import Control, DataFrame, Delta, Link, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import Control, DataFrame, Delta, Distribution, Link, Operator, Shape, Tick, quoted
 from rowtime.operators.contract.state import Kept, Segment, Segments, StateNote
 from rowtime.operators.streams.table import VERSIONS, Table
 
@@ -71,6 +71,10 @@ class TableVersions(Table):
         return Kept(
             VALID_FROM, (*(column.name for column in self.columns), ROW_NUMBER, VALID_FROM), VERSIONS, waits=False
         )
+
+    def distribution(self) -> Distribution:
+        """Return one task, which knows the bound."""
+        return Distribution.SINGLE
 
     def is_due(self, tick: Tick) -> bool:
         """Return True if it is time to read it, and a row could have joined the last version."""

@@ -32,25 +32,44 @@ from rowtime.runtime.executors.places import places
 from rowtime.runtime.executors.scans import FEW, Form, Read, StreamScan, apart, in_one_task, read_here, united
 from rowtime.runtime.executors.steps import AllWanted
 from rowtime.runtime.executors.work import computed, tried
+from rowtime.runtime.route_rows import BLOCK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOCAL: Final = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,.*)?\]|-cluster\[\s*\d+\s*,\s*(?P<of_each>\d+).*\])?")
 
-InLevels = tuple[Questions, Questions]
-"""What the first and the last level ask Spark (`Questions.in_levels`)."""
+
+@dataclass(frozen=True)
+class Job:
+    """A tick in levels: ``packed`` work for ``many`` tasks of level 0, then ``keyed`` ones by keys, if any, and one.
+
+    ``alone``: there is only level 0, so the process of the driver folds what its tasks report. ``scans``: what Spark
+    reads for them; ``first``, ``last``: what the first and the last level ask Spark.
+    """
+
+    packed: bytes
+    many: int
+    keyed: int
+    alone: bool
+    scans: Sequence[StreamScan]
+    first: Questions
+    last: Questions
+
+
 _PIECES: Final = "place int, to int, part int, piece int, body binary"
 
 
 class Executor(Protocol):
     """Computes packed work, and returns the packed report.
 
-    ``few``: rows of a tick that one task computes; ``few_bytes``: so much of level 0 goes to one task.
+    ``few``: rows of a tick that one task computes; ``few_bytes``: so much of level 0 goes to one task; ``few_written``:
+    one task writes the rows of a sink, if each task of level 0 would write less than this number.
     """
 
     few: int
     few_bytes: int
+    few_written: int
 
     def tasks(self, spark: SparkSession) -> int:
         """Return how many tasks run at once."""
@@ -64,13 +83,8 @@ class Executor(Protocol):
         """Compute work in one task, over what Spark reads for it, and with the questions to Spark."""
         ...
 
-    def divided(  # noqa: PLR0913 - a job
-        self, spark: SparkSession, packed: bytes, many: int, keyed: int, scans: Sequence[StreamScan], levels: InLevels
-    ) -> bytes:
-        """Compute work in so many tasks, then in ``keyed`` ones by keys, if any, and one for the rest (`levels`).
-
-        ``scans``: what Spark reads for them; ``levels``: what the first and the last level ask Spark.
-        """
+    def divided(self, spark: SparkSession, job: Job) -> bytes:
+        """Compute work in several tasks (`levels`)."""
         ...
 
 
@@ -80,6 +94,7 @@ class SparkJob:
 
     few: int = FEW
     few_bytes: int = PIECE
+    few_written: int = BLOCK
 
     def tasks(self, spark: SparkSession) -> int:
         """Return the number of cores of all executors."""
@@ -107,16 +122,21 @@ class SparkJob:
 
         return last_step(_task, questions.trying_groups(spark, last_trial))
 
-    def divided(  # noqa: PLR0913 - a job
-        self, spark: SparkSession, packed: bytes, many: int, keyed: int, scans: Sequence[StreamScan], levels: InLevels
-    ) -> bytes:
-        """Compute work in two or three stages, with a shuffle between them."""
-        streams, cores, (first, last) = {one.stream: one.form for one in scans}, cores_of(spark), levels
-        rows = united(spark, scans).coalesce(many) if scans else spark.range(0, many, 1, many)
-        rows = first.chained(spark, rows, partial(_part_trial, packed, streams))
-        parts = rows.mapInArrow(partial(_part, packed, streams, first, keyed), _PIECES)
-        if keyed:
-            parts = parts.repartition(keyed, "place").mapInArrow(partial(_keys, packed, last), _PIECES)
+    def divided(self, spark: SparkSession, job: Job) -> bytes:
+        """Compute work in one to three stages, with a shuffle between them."""
+        packed, streams, cores, last = (
+            job.packed,
+            {one.stream: one.form for one in job.scans},
+            cores_of(spark),
+            job.last,
+        )
+        rows = united(spark, job.scans).coalesce(job.many) if job.scans else spark.range(0, job.many, 1, job.many)
+        rows = job.first.chained(spark, rows, partial(_part_trial, packed, streams))
+        parts = rows.mapInArrow(partial(_part, packed, streams, job.first, job.keyed), _PIECES)
+        if job.alone:
+            return computed_whole(packed, _given(parts.toArrow().to_batches())[0], last.answers({}), last=0)
+        if job.keyed:
+            parts = parts.repartition(job.keyed, "place").mapInArrow(partial(_keys, packed, last), _PIECES)
         given = last.chained(spark, parts.repartition(1), partial(_rest_trial, packed, cores))
         reports = given.mapInArrow(partial(_rest, packed, cores, last), "report binary")
         report: bytes = reports.toArrow()["report"][0].as_py()
@@ -130,6 +150,7 @@ class InProcess:
     parts: int = 1
     few: int = 0
     few_bytes: int = 0
+    few_written: int = 0
 
     def tasks(self, spark: SparkSession) -> int:  # noqa: ARG002 - the contract's
         """Return the number of parts."""
@@ -145,13 +166,12 @@ class InProcess:
         values = questions.values_here(spark, partial(tried, packed, read))
         return computed(packed, read, questions.answers(values))
 
-    def divided(  # noqa: PLR0913 - a job
-        self, spark: SparkSession, packed: bytes, many: int, keyed: int, scans: Sequence[StreamScan], levels: InLevels
-    ) -> bytes:
+    def divided(self, spark: SparkSession, job: Job) -> bytes:
         """Compute the parts, the last one first, then those of keys in the same way, and then the rest."""
-        scanned, rows, (first, last) = read_here(scans), list[tuple[int, int, int, bytes]](), levels
-        for n in reversed(range(many)):
-            read = partial(_of_some_writers, scanned, n, many)
+        packed, keyed, first, last = job.packed, job.keyed, job.first, job.last
+        scanned, rows = read_here(job.scans), list[tuple[int, int, int, bytes]]()
+        for n in reversed(range(job.many)):
+            read = partial(_of_some_writers, scanned, n, job.many)
             values = first.values_here(spark, partial(tried_part, packed, n, read))
             for to, body in enumerate(computed_part(packed, n, read, first.answers(values), keyed)):
                 rows += in_pieces(to, n, body)
@@ -160,8 +180,8 @@ class InProcess:
             for n in reversed(range(keyed)):
                 rows += in_pieces(0, n, computed_keys(packed, n, by_task[n], last.answers({})))
         given = put_together(rows)[0]
-        values = last.values_here(spark, partial(tried_whole, packed, given))
-        return computed_whole(packed, given, last.answers(values))
+        values = {} if job.alone else last.values_here(spark, partial(tried_whole, packed, given))
+        return computed_whole(packed, given, last.answers(values), last=int(not job.alone))
 
 
 def cores_of(spark: SparkSession) -> int:

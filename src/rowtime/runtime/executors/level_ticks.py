@@ -9,113 +9,47 @@ operators that need no others; the last task gets what these gave, and goes on f
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
 from rowtime.core.clock import strongest
 from rowtime.core.columns import BOUND, WRITER
+from rowtime.core.time import END
 from rowtime.frames.frame import Frame
-from rowtime.operators.contract import Control, Delta, DiffersError, Gathered, Operator
+from rowtime.operators.contract import Delta, DiffersError, Distribution, Gathered, Operator
 from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.peek import Peek
 from rowtime.operators.contract.state import Segment
+from rowtime.operators.sinks.sink import Sink
 from rowtime.plan.levels import Levels
 from rowtime.runtime.clock_pass.gate_items import filled, items_of
 from rowtime.runtime.clock_pass.pieces import Judged, Marks, folded, judged_apart, starts_of
 from rowtime.runtime.executors.exchanged import Exchanged, united
-from rowtime.runtime.meter import Measured, Meter
+from rowtime.runtime.executors.parts import Call, KeysPart, Part, UndividedError
+from rowtime.runtime.meter import Meter
+from rowtime.runtime.sinks.failures import naming
+from rowtime.runtime.sinks.staging import Written
 from rowtime.runtime.stored_schemas import fields_of
 from rowtime.runtime.tick import RunningTick
 from rowtime.runtime.tick_segments import TickSegments
+from rowtime.state.costs import SINKS
 from rowtime.state.segments import SegmentLog
 from rowtime.state.shards import ShardLog, Shards, together
-
-Call = tuple[str, int]
-"""A judgement of a tick: the operator, and how many it has had before."""
-
-
-class UndividedError(Exception):
-    """The rows of a tick cannot be divided: one task has to compute it."""
-
-
-@dataclass
-class Part:
-    """What a task of level 0 gives.
-
-    ``number``: of the task. ``exchanged``: its rows, by operator; ``judged``: the items of its gates. ``controls``: the
-    scalars of operators that read its rows, if they follow from types. ``needs``: why its result is wrong if another
-    task has rows of the same ``writers`` (by stream; only if there may be a reason). ``counts``: of the rows that were
-    read, by stream; ``given``: by operator, where known. ``refused``, ``schemas``, ``written``: its files of refused
-    rows, as in a tick. ``relayed``: packed rows for the last task, if this goes to a task of keys.
-    """
-
-    number: int
-    exchanged: dict[str, Exchanged] = field(default_factory=dict)
-    needs: str = ""
-    writers: dict[str, set[str]] = field(default_factory=dict)
-    judged: dict[Call, Judged] = field(default_factory=dict)
-    controls: dict[str, Control] = field(default_factory=dict)
-    counts: dict[str, int | None] = field(default_factory=dict)
-    given: dict[str, int] = field(default_factory=dict)
-    refused: dict[str, list[Any]] = field(default_factory=dict)
-    schemas: dict[str, Any] = field(default_factory=dict)
-    written: list[str] = field(default_factory=list)
-    measured: Measured = field(default_factory=lambda: Measured(0, 0, {}))
-    relayed: bytes = b""
-
-    def for_keys(self, keys: Mapping[str, Sequence[str]], many: int) -> Iterator[Part]:
-        """Yield what each of so many tasks of keys gets: all facts, and the rows of its keys.
-
-        ``keys``: of what operators have given. Other rows go through the first task, unread.
-        """
-        others = {name: of for name, of in self.exchanged.items() if name not in keys}
-        rows = {name: of.divided(keys[name], many) for name, of in self.exchanged.items() if name in keys}
-        for number in range(many):
-            mine = {name: parts[number] for name, parts in rows.items()}
-            yield replace(self, exchanged=mine, relayed=pickle.dumps(others) if not number else b"")
-
-    def unpacked(self) -> Part:
-        """Return it with the rows that were relayed."""
-        return replace(self, exchanged=pickle.loads(self.relayed), relayed=b"")  # noqa: S301 - our own
-
-
-@dataclass
-class KeysPart:
-    """What a task of keys gives.
-
-    ``parts``: what level 0 gave, with the relayed rows, in the first task. ``deltas``: of its operators, without rows,
-    and ``exchanged``: the rows that operators above read. ``gathered``: the scalars of operators of keys, and rows that
-    they have left. ``logs``: of what they keep. ``controls``, ``given``, ``schemas``, ``written``: as in `Part`.
-    ``received``: the bytes that it got.
-    """
-
-    number: int
-    parts: Sequence[Part] = ()
-    deltas: dict[str, Delta] = field(default_factory=dict)
-    exchanged: dict[str, Exchanged] = field(default_factory=dict)
-    gathered: dict[str, tuple[Control, Exchanged | None]] = field(default_factory=dict)
-    logs: dict[str, SegmentLog] = field(default_factory=dict)
-    controls: dict[str, Control] = field(default_factory=dict)
-    given: dict[str, int] = field(default_factory=dict)
-    schemas: dict[str, Any] = field(default_factory=dict)
-    written: list[str] = field(default_factory=list)
-    measured: Measured = field(default_factory=lambda: Measured(0, 0, {}))
-    received: int = 0
 
 
 class PartTick(RunningTick):
     """The tick in a task of level 0."""
 
-    def begin(self, starts: Mapping[Call, Marks]) -> None:
+    def begin(self, number: int, starts: Mapping[Call, Marks]) -> None:
         """Begin with the marks that the rows of the tasks before have raised, as far as they are known."""
+        self._number, self._staged, self._apart = number, dict[str, Written](), set[str]()
         self._starts, self._decided = starts, dict[Call, Judged]()
         self._calls = Counter[str]()
         self._needs, self._writers = "", dict[str, set[str]]()
@@ -146,10 +80,21 @@ class PartTick(RunningTick):
         verdict, self._decided[call] = judged_apart(items, gate)
         return verdict
 
-    def part(self, number: int, levels: Levels, exchanged: Mapping[str, Delta]) -> Part:
+    def refuse(self, node: Operator, rows: Frame, broken: str) -> Frame:
+        """Refuse rows by themselves; other tasks know nothing of them."""
+        self._apart.add(node.name)
+        return super().refuse(node, rows, broken)
+
+    def deliver(self, node: Sink, delta: Delta) -> None:
+        """Write the rows of this task for a sink; the last task stages the files."""
+        with naming(node), self.meter.part(SINKS):
+            self._staged[node.name] = self._deliver[node.name].write(self, node, delta, self._number)
+
+    def part(self, levels: Levels, exchanged: Mapping[str, Delta]) -> Part:
         """Return what the task gives."""
-        part = Part(number, needs=self._needs, writers=self._writers, judged=self._decided, refused=self._refused)
-        part.written, part.measured = self._written, self.meter.measured()
+        part = Part(self._number, needs=self._needs, writers=self._writers, judged=self._decided, refused=self._refused)
+        part.ledger = {name: self.ledger[name] for name in self._apart}
+        part.written, part.staged, part.measured = self._written, self._staged, self.meter.measured()
         part.schemas = {key: self.schemas[key] for of in self._refused.values() for key, _ in of}
         readers = {reader.name for _, reader in levels.combining()}
         part.controls = {name: control for name, control in self.controls.items() if name in readers}
@@ -162,8 +107,8 @@ class PartTick(RunningTick):
 class FoldingTick(RunningTick):
     """The tick in a task after those of level 0."""
 
-    def fold(self, first: Collection[str], parts: Sequence[Part]) -> None:
-        """Take over what the tasks of level 0, which has the operators ``first``, have written.
+    def fold(self, levels: Levels, parts: Sequence[Part]) -> None:
+        """Take over what the tasks of level 0 have written.
 
         Raises ``UndividedError`` if they needed to have all rows of their writers, and do not.
         """
@@ -171,12 +116,15 @@ class FoldingTick(RunningTick):
         writers = Counter((name, writer) for part in parts for name, of in part.writers.items() for writer in of)
         if needs and writers.most_common(1)[0][1] > 1:
             raise UndividedError(needs)
-        self._first, self._parts = first, parts
+        self._first, self._parts = [node.name for node in levels.first], parts
+        self._alone = levels.alone
         self._calls, self._received = Counter[str](), dict[str, Delta]()
         for part in parts:
             self.schemas.update(part.schemas)
             self.controls.update(part.controls)
             self._written += part.written
+            for gate, counts in part.ledger.items():
+                self.ledger.setdefault(gate, Counter()).update(counts)
             for gate, files in part.refused.items():
                 self._refused.setdefault(gate, []).extend(files)
             self.meter.add(part.measured)
@@ -187,6 +135,11 @@ class FoldingTick(RunningTick):
             return super().decided(node, rows, gate, peeked)
         call = _call(self._calls, node)
         return folded(gate, [part.judged.get(call, _NOTHING) for part in self._parts])
+
+    def stepped(self, node: Operator) -> Delta | None:
+        """Return that a table ends, if nobody reads its rows here; ``None`` for others."""
+        unread = self._alone and node.distribution() is Distribution.WHOLE
+        return Delta(None, {"": END}) if unread else None
 
     def starts(self) -> dict[Call, dict[int, Marks]]:
         """Return the marks from which the tasks have to judge, by their numbers."""
@@ -209,6 +162,17 @@ class FoldingTick(RunningTick):
             return super().account(node, rows, verdict, time, clock, peek)
         self.ledger.setdefault(node.name, Counter()).update(verdict.counts)
         return rows.where(f"{BOUND} IS NULL") if BOUND in rows.columns else rows
+
+    def deliver(self, node: Sink, delta: Delta) -> None:
+        """Stage what the tasks of level 0 have written for a sink; raises ``UndividedError`` if it is out of order."""
+        if node.name not in self._first:
+            super().deliver(node, delta)
+        elif not self.of_keys:
+            written = [part.staged[node.name] for part in self._parts]
+            edges = [edge for one in written for edge in one.edges]
+            if edges != sorted(edges):
+                raise UndividedError(f"rows for {node.name} that come before those of the task before")
+            self.stage(node, replace(delta, rows=None), written)
 
     def received(self, node: Operator, reader: Operator, delta: Delta) -> Delta:
         """Return what an operator gives to another one: to those of later levels, what it has given in all tasks."""
@@ -306,7 +270,7 @@ class LastTick(FoldingTick):
     def stepped(self, node: Operator) -> Delta | None:
         """Return what an operator of keys has left to this task; ``None`` for others."""
         if not self._of_keys or node.name not in self._of_keys[0].gathered:
-            return None
+            return super().stepped(node)
         deltas = [part.deltas[node.name] for part in self._of_keys]
         if any(delta.clocks != deltas[0].clocks for delta in deltas):
             raise DiffersError(f"the clocks of {node.name}")

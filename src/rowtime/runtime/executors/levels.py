@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Final
 
 from rowtime.frames.answers import ANSWERS, Answers
 from rowtime.frames.tables import Column
-from rowtime.operators.contract import Operator
+from rowtime.operators.contract import Distribution, Operator
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.runtime.clock_pass.pieces import Marks, MisjudgedError
-from rowtime.runtime.executors.level_ticks import Call, KeysPart, KeysTick, LastTick, Part, PartTick
+from rowtime.runtime.executors.level_ticks import KeysTick, LastTick, PartTick
+from rowtime.runtime.executors.parts import Call, KeysPart, Part
 from rowtime.runtime.executors.scans import Read, copy_in, with_read
 from rowtime.runtime.executors.steps import AllWanted
 from rowtime.runtime.executors.work import Report, Unknown, Work, done, running_of, unpacked, wanted_by
@@ -146,15 +147,17 @@ def _part(work: Work, number: int, read: Callable[[], Read], copies: Path) -> Pa
         mine = intake_of(NoSession(), taken[node.name], control)  # type: ignore[arg-type]
         return replace(facts, rows=mine.rows, count=mine.count, peek=mine.peek, all_columns=mine.all_columns)
 
-    tick = running_of(PartTick, work, intakes, {})
-    tick.begin(divided.starts_of(number))
+    tick = running_of(PartTick, work, intakes, work.stages)
+    tick.begin(number, divided.starts_of(number))
     deltas = work.steps.done(tick, only=levels.first)
     exchanged = {name: deltas[name] for name in levels.exchanged}
     for name, reader in levels.combining():
         exchanged[name] = work.steps.combined(tick, reader, exchanged[name])
-    part = tick.part(number, levels, exchanged)
-    part.given = work.steps.counted(tick, deltas)
-    arrived(work.tick.folder)
+    part = tick.part(levels, exchanged)
+    of_parts = {node.name for node in levels.first if node.distribution() is not Distribution.WHOLE}
+    part.given = work.steps.counted(tick, {name: deltas[name] for name in deltas if name in of_parts})
+    for folder in (work.tick.folder, *(work.stages[name].folder for name in part.staged)):
+        arrived(folder)
     part.counts = {name: of.rows for name, of in taken.items()}
     return part
 
@@ -179,7 +182,7 @@ def computed_keys(packed: bytes, number: int, given: Sequence[bytes], answers: A
 def _keys(work: Work, number: int, parts: Sequence[Part], received: int) -> KeysPart | Report:
     levels, many = work.steps.levels, _divided(work).keyed
     tick = running_of(KeysTick, work, _elsewhere(work, parts), {})
-    tick.fold([node.name for node in levels.first], parts)
+    tick.fold(levels, parts)
     tick.begin(Shards.of(number, many), levels)
     try:
         deltas = work.steps.done(tick, only=[*levels.first, *levels.shared])
@@ -194,8 +197,11 @@ def _keys(work: Work, number: int, parts: Sequence[Part], received: int) -> Keys
     return part
 
 
-def computed_whole(packed: bytes, given: Sequence[bytes], answers: Answers) -> bytes:
-    """Do the work of the last task over what those before gave, in their order; return the report as bytes."""
+def computed_whole(packed: bytes, given: Sequence[bytes], answers: Answers, last: int = 1) -> bytes:
+    """Do the work of the last task over what those before gave, in their order; return the report as bytes.
+
+    ``last``: 0 if it is no task, because it has no rows.
+    """
     loaded = [*map(pickle.loads, given)]
     failed = next((part for part in loaded if isinstance(part, Report)), None)
     if failed is not None:
@@ -205,7 +211,7 @@ def computed_whole(packed: bytes, given: Sequence[bytes], answers: Answers) -> b
     largest = max((sum(filter(None, part.counts.values())) for part in parts), default=0)
     exchanged = sum(part.received for part in of_keys) or sum(map(len, given))
     shuffled = exchanged + (sum(map(len, given)) if of_keys else 0)
-    spread = Spread(len(loaded) + (len(parts) if of_keys else 0) + 1, largest, shuffled)
+    spread = Spread(len(loaded) + (len(parts) if of_keys else 0) + last, largest, shuffled)
     try:
         return pickle.dumps(replace(_whole(unpacked(packed), parts, of_keys), spread=spread, exchanged=exchanged))
     finally:
@@ -255,7 +261,7 @@ def _elsewhere(work: Work, parts: Sequence[Part]) -> Callable[[Operator, StreamC
 
 def _folded(work: Work, parts: Sequence[Part], of_keys: Sequence[KeysPart]) -> Report:
     tick = running_of(LastTick, work, _elsewhere(work, parts), work.stages)
-    tick.fold([node.name for node in work.steps.levels.first], parts)
+    tick.fold(work.steps.levels, parts)
     tick.gather(work.steps.levels, of_keys)
     try:
         report = done(work, tick)

@@ -18,9 +18,9 @@ from rowtime.plan.levels import Levels
 from rowtime.runtime.clock_pass.pieces import Marks
 from rowtime.runtime.close_look import fails_for_a_value
 from rowtime.runtime.executors.catalyst_steps import Questions
-from rowtime.runtime.executors.executor import Executor, SparkJob
-from rowtime.runtime.executors.level_ticks import Call
+from rowtime.runtime.executors.executor import Executor, Job, SparkJob
 from rowtime.runtime.executors.levels import Divided
+from rowtime.runtime.executors.parts import Call
 from rowtime.runtime.executors.scans import StreamScan, by_spark, scans_of, without_rows, without_sources
 from rowtime.runtime.executors.steps import Steps
 from rowtime.runtime.executors.work import Report, Work, tried
@@ -69,6 +69,7 @@ class Tasks:
         self._whole = -1  # the tick that one task computes
         self._starts: tuple[int, Starts] = -1, {}  # the tick that is divided again
         self._divides = Attempts()
+        self._wrote: Mapping[str, int] = {}  # by sink, the rows of the last tick that was divided
         self._exchanged: int | None = None  # bytes between levels in the last tick that was divided
 
     def over(self, sources: Iterable[Source]) -> Tasks:
@@ -152,6 +153,8 @@ class Tasks:
         number, spark, few, levels = running.number, running.spark, self.executor.few, work.steps.levels
         if number == self._whole or not levels.first or _at_most(work.taken, few):
             return None
+        if any(work.stages[node.name].floor is not None for node in levels.first if node.name in work.stages):
+            return None  # a sink turns away rows that the table has had before
         again = self._starts[0] == number
         if not again and not self._divides.worth():
             return None
@@ -162,13 +165,17 @@ class Tasks:
         if divided is None:
             return None
         many = len(divided.parts) or many
+        levels = Levels.of(work.steps.operators, self._with_few(levels, many, work))
+        work = replace(work, steps=replace(work.steps, levels=levels))
         keyed = self._keyed(levels, min(self.executor.by_keys(spark), SHARDS))
         divided = replace(divided, starts=self._starts[1] if again else {}, keyed=keyed)
         describe_jobs(spark, f"tick {number} · all operators")
-        packed, questions = replace(work, taken=taken, divided=divided).packed(), self._questions.in_levels(levels)
-        report: Report = pickle.loads(self.executor.divided(spark, packed, many, keyed, scans, questions))  # noqa: S301
+        packed, (first, last) = replace(work, taken=taken, divided=divided).packed(), self._questions.in_levels(levels)
+        job = Job(packed, many, keyed, levels.alone and not last.rounds, scans, first, last)
+        report: Report = pickle.loads(self.executor.divided(spark, job))  # noqa: S301 - our own
         self._exchanged = report.exchanged or self._exchanged
         if not report.starts and not report.undivided and not report.undecoded:
+            self._note_written(report, work.stages)
             return report  # it may want more of Spark
         if report.starts and not again:
             self._starts = number, report.starts
@@ -178,6 +185,23 @@ class Tasks:
         why = report.undivided or ("records that only Spark decodes" if report.undecoded else "late rows")
         LOG.info("one task computes a tick: %s", why, extra={"event": "driver"})
         raise Undivided(why)
+
+    def _with_few(self, levels: Levels, many: int, work: Work) -> list[str]:
+        """Return the sinks of level 0 for which each of so many tasks would write a small file.
+
+        They are judged by the last divided tick or, before there is one, by the rows that are read.
+        """
+        read = [of.part.rows for of in work.taken.values()]
+        most = sum(filter(None, read)) if None not in read else many * self.executor.few_written
+        sinks = [node.name for node in levels.first if node.name in work.stages]
+        return [name for name in sinks if self._wrote.get(name, most) < many * self.executor.few_written]
+
+    def _note_written(self, report: Report, sinks: Iterable[str]) -> None:
+        """Note how many rows each sink had."""
+        if report.outcome is not None:
+            staged = report.outcome[0]["outputs"]
+            wrote = {name: of["count"] - of.get("gathered", 0) for name, of in staged.items()}
+            self._wrote = {name: wrote.get(name, 0) for name in sinks}
 
     def _keyed(self, levels: Levels, many: int) -> int:
         """Return how many tasks of keys a tick has: none if the rows for them are few, or if they would ask Spark."""

@@ -38,8 +38,8 @@ from rowtime.state.memory import Memory
 
 if TYPE_CHECKING:
     from rowtime.runtime.clock_pass.pieces import Marks
-    from rowtime.runtime.executors.level_ticks import Call
     from rowtime.runtime.executors.levels import Divided
+    from rowtime.runtime.executors.parts import Call
 
 T = TypeVar("T", bound=RunningTick)
 _CHECKPOINTS: Final = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,18 @@ class Gathered:
 
 
 @dataclass(frozen=True)
+class Written:
+    """The files that one task has written for a sink: their names with numbers of rows, and their checksums.
+
+    ``edges``: the rowtimes (µs UTC) and positions of the first and the last row, if they are in an order.
+    """
+
+    files: Sequence[Sequence[Any]] = ()
+    sums: Mapping[str, int | None] = field(default_factory=dict)
+    edges: Sequence[tuple[int, int]] = ()
+
+
+@dataclass(frozen=True)
 class Declared:
     """What a sink says of the files that are written for it; the rest of it stays in the driver's process."""
 
@@ -70,7 +82,6 @@ class Stage:
         self.base = 0  # the number of the first row
         self.floor: int | None = None  # a row below it (µs UTC) is refused
         self._tables: dict[str, pa.Table] = {}
-        self._sums: dict[str, int | None] = {}
         self.gathered: Gathered | None = None
         self.part: int | None = None  # of a tick that a migration computes in several parts
 
@@ -112,16 +123,15 @@ class Stage:
         beyond = getattr(self.sink, "beyond", None)
         return "" if beyond is None else str(beyond(tick, self.base if claim.sent is None else claim.sent[1]))
 
-    def __call__(self, tick: RunningTick, node: SinkNode, delta: Delta) -> Mapping[str, Any] | None:
-        """Write the tick's rows; return the journal's record of them."""
+    def __call__(
+        self, tick: RunningTick, node: SinkNode, delta: Delta, before: Sequence[Written] = ()
+    ) -> Mapping[str, Any] | None:
+        """Write the tick's rows, after what tasks have written ``before``; return the journal's record of all."""
         control, bound = tick.control(node), least(delta.clocks.values())
         first = self.base if control.sequence is None else control.sequence
-        files: list[list[Any]] = []
-        self._sums = {}
-        if delta.files is not None:
-            files = [self._take(tick, segment) for segment in delta.files]
-        elif delta.rows is not None:
-            files = self._write(tick, node, delta)
+        written = [*before, self.write(tick, node, delta)]
+        files = [file for one in written for file in one.files]
+        sums = {path: checksum for one in written for path, checksum in one.sums.items()}
         count = sum(rows for _, rows in files)
         floor = control.floor if self.floor is None else self.floor
         nothing = not count and bound == control.bound and self.gathered is None
@@ -131,7 +141,7 @@ class Stage:
         tick.remember(node, base=base, floor=floor, sequence=first + count, bound=bound, proof=proof, link=link)
         if nothing:
             return None
-        staged = {"files": files, "first": first, "count": count, "bound": bound, "sums": self._sums}
+        staged = {"files": files, "first": first, "count": count, "bound": bound, "sums": sums}
         staged |= {"folder": self._place(), "skipped": control.skipped, "link": link}
         if self.gathered is not None:
             staged = _behind(self.gathered.staged, staged)
@@ -163,8 +173,14 @@ class Stage:
         if check is not None:
             check(node, self._batch(spark, tick, staged, self._tables))
 
-    def _write(self, tick: RunningTick, node: SinkNode, delta: Delta) -> list[list[Any]]:
-        assert delta.rows is not None
+    def write(self, tick: RunningTick, node: SinkNode, delta: Delta, task: int | None = None) -> Written:
+        """Write rows, or take over files; ``task``: the number of the task that has a part of them."""
+        stem = self._stem(tick.number) if task is None else f"{self._stem(tick.number)}-{task:05d}"
+        if delta.files is not None:
+            files = [self._take(tick, segment, stem) for segment in delta.files]
+            return Written(files, {name: segment.sum for (name, _), segment in zip(files, delta.files, strict=True)})
+        if delta.rows is None:
+            return Written()
         order = node.input.emits().order if node.ordered else ()
         plain = order in ((ROWTIME, WRITER, POSITION), (POSITION,))  # sorted after other columns are computed
         names = node.columns
@@ -179,28 +195,28 @@ class Stage:
         columns = {name: name for name in names}
         if form.kind != "parquet":
             rows, columns = _as_text(rows, names, node, form), {name: name for name in (LINE, *form.split)}
-        stem = self._stem(tick.number)
         route = {"part": Route(0, columns, DUE)}
         table = _sorted(rows.toArrow(), order) if plain else rows.toArrow()
         written, tables = write_routes(table, self.folder, stem, route, form)
         self._tables = tables
-        self._sums = {segment.path: segment.sum for segment in written["part"]}
         tick.meter.wrote(written["part"])
-        return [[segment.path, segment.rows] for segment in sorted(written["part"], key=lambda s: s.path)]
+        files = [[segment.path, segment.rows] for segment in sorted(written["part"], key=lambda s: s.path)]
+        ends = (0, table.num_rows - 1) if order and table.num_rows else ()
+        edges = [(table[DUE][at].as_py(), table[POSITION][at].as_py()) for at in ends]
+        return Written(files, {segment.path: segment.sum for segment in written["part"]}, edges)
 
     def _value(self, name: str) -> str:
         """Return a column, in the type of the table."""
         kind = getattr(self.sink, "casts", {}).get(name)
         return f"CAST({quoted(name)} AS {kind}) AS {quoted(name)}" if kind else quoted(name)
 
-    def _take(self, tick: RunningTick, segment: Segment) -> list[Any]:
+    def _take(self, tick: RunningTick, segment: Segment, stem: str) -> list[Any]:
         """Take over a file in the sink's form: it is moved, not written again."""
-        name = f"{self._stem(tick.number)}-{Path(segment.path).name.split('-', 1)[1]}"
+        name = f"{stem}-{Path(segment.path).name.split('-', 1)[1]}"
         make_folder(self.folder)
         move(tick.folder / segment.path, target := self.folder / name)
         if isinstance(target, Path):
             begin_to_sync(target)  # the old name was synced; the new one has to be as well
-        self._sums[name] = segment.sum
         return [name, segment.rows]
 
     def _place(self) -> str:
