@@ -26,6 +26,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Let a run fail that has skipped a test, if NO_SKIPS is set: CI installs all that these need."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", ()) if reporter is not None else ()
+    if skipped and os.environ.get("NO_SKIPS") and not hasattr(session.config, "workerinput"):
+        reporter.write_line("")
+        for report in skipped:
+            reporter.write_line(f"SKIPPED, and nothing may be: {report.nodeid}: {report.longrepr[-1]}", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 @pytest.hookimpl(tryfirst=True)  # slow tests are marked before ``-m`` selects
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     number, parts = map(int, config.getoption("--part").split("/"))
