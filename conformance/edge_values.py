@@ -55,7 +55,9 @@ EDGES: Final[Mapping[str, Sequence[Any]]] = {
     "decimal(38,38)": [None, 0, Decimal("0.5"), Decimal("-0.00000000000000000000000000000000000001")],
     "string": [
         *VALUES["string"], "-1", " 12 ", "1e3", "1.50", "2147483648", "NaN", "true", "2024-02-29", "2024-02-30",
-        "2024-02-29 13:07:05", "ﬀ", "İ", "ß", "\n", "a\tb", "zz" * 40, "_", "a%b",
+        "2024-02-29 13:07:05", "ﬀ", "İ", "ß", "\n", "a\tb", "zz" * 40, "_", "a%b", "+7", "1e400", "-inf", ".5f", "1 2",
+        "2024-02-29T13:07:05.25Z", "2024-2-9", "2024-01-01T00:00:00+02:00", "t", " no", "ΑΣ", "ŉǅ", "b\r\n", "a,b|c",
+        '{"a": 1, "b": {"a": "é"}}', '{"a":"x","a":2}', '{"a":1.50}', '{"a":[1,"😀"]}', '{"a":"\\u00e9"}', "{'a':1}",
     ],
     "date": [*VALUES["date"], *(time.date() for time in _MORE_TIMES)],
     "timestamp": [*VALUES["timestamp"], *(time.replace(tzinfo=_UTC) for time in _MORE_TIMES)],

@@ -137,7 +137,10 @@ def _values_here(connection: duckdb.DuckDBPyConnection, frame: Frame, text: str,
     except Uncomputed:
         pass
     tried = f"SELECT TRY(struct_pack(c0 := {found.here[text].sql})) IS NOT NULL AS ok FROM t"
-    held = connection.sql(tried).to_arrow_table()["ok"]
+    try:
+        held = connection.sql(tried).to_arrow_table()["ok"]
+    except duckdb.Error:  # what fails for every row fails before the first one
+        return [_value_alone(frame, text, n) for n in range(frame.count())]
     try:
         values = iter(_column(frame.chosen(held).valued([f"{text} AS x"]).toArrow()))
     except Uncomputed:  # TRY skips what stands beside a NULL
@@ -329,7 +332,7 @@ def _compare_whole(
         found.note(text, {"group": table.to_pylist()}, coarse(value), coarse(there[text]))
 
 
-_STATISTIC: Final = re.compile(r"\b(?:std|stddev|var|median|percentile|avg|mean)\w*\s*\(", re.IGNORECASE)
+_STATISTIC: Final = re.compile(r"\b(?:std|stddev|var|corr|median|percentile|avg|mean)\w*\s*\(", re.IGNORECASE)
 """Aggregates whose last digits may differ."""
 
 

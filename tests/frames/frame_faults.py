@@ -9,7 +9,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from rowtime.frames import aggregates, arrays, frame, queries, scalars, translated
+from rowtime.frames import (
+    aggregates,
+    arrays,
+    frame,
+    json_texts,
+    queries,
+    regular_expressions,
+    scalars,
+    text_casts,
+    translated,
+)
+from rowtime.frames.intervals import UNITS
 from rowtime.frames.values import Rule, Scope, Value, cast
 
 if TYPE_CHECKING:
@@ -69,7 +80,7 @@ def a_division_by_zero_is_infinite(patch: pytest.MonkeyPatch) -> None:
 def hours_before_1970_are_rounded_up(patch: pytest.MonkeyPatch) -> None:
     def rule(tree: exp.Expr, scope: Scope) -> Value:
         of, unit = scope.value(tree.this), tree.args["unit"].name.upper()
-        us, size = f"epoch_us({of.sql})", scalars.UNITS.get(unit, 1)
+        us, size = f"epoch_us({of.sql})", UNITS.get(unit, 1)
         return Value(f"make_timestamp({us} - {us} % {size})", of.type)
 
     patch.setitem(translated._RULES, exp.TimestampTrunc, rule)  # type: ignore[arg-type]
@@ -105,14 +116,14 @@ def a_text_beside_null_is_the_text(patch: pytest.MonkeyPatch) -> None:
 
 
 def decimals_lose_a_digit(patch: pytest.MonkeyPatch) -> None:
-    real = scalars._of_decimals
+    real = scalars.of_decimals
 
     def rule(*given: Any) -> Value:
         found = real(*given)
         scale = int(found.type.rpartition(",")[2].rstrip(")"))
         return Value(f"CAST(trunc({found.sql}, {max(scale - 1, 0)}) AS {found.type})", found.type)
 
-    patch.setattr(scalars, "_of_decimals", rule)
+    patch.setattr(scalars, "of_decimals", rule)
 
 
 def times_are_milliseconds(patch: pytest.MonkeyPatch) -> None:
@@ -206,6 +217,56 @@ def the_last_row_is_lost(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(queries.Query, "rows", lambda self: (rows := real(self)).slice(0, max(rows.num_rows - 1, 0)))
 
 
+def letters_have_simple_cases(patch: pytest.MonkeyPatch) -> None:
+    for node in (exp.Upper, exp.Lower):
+        _rule(patch, node, lambda sql: sql.replace("1 // CAST(", "1 // CAST(TRUE OR "))
+
+
+def a_dot_is_any_sign_but_a_line_feed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(regular_expressions, "_LINE_ENDS", r"\n")
+
+
+def halves_are_rounded_down(patch: pytest.MonkeyPatch) -> None:
+    _rule(patch, exp.Round, lambda sql: sql.replace(" >= (", " > ("))
+
+
+def numbers_are_rounded_by_their_bits(patch: pytest.MonkeyPatch) -> None:
+    _rule(patch, exp.Round, lambda sql: f"round({sql.split('isfinite(')[1].split(')')[0]}, 2)")
+
+
+def texts_have_blanks_of_all_kinds(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(text_casts, "_WHOLE_NUMBER", text_casts._WHOLE_NUMBER.replace(r"\x7F", r"\x{A0}"))
+
+
+def times_may_have_a_zone_without_seconds(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(text_casts, "_TIME_IN_UTC", text_casts._TIME_IN_UTC.replace("Z)", f"Z|{text_casts._DATE}[ T].*Z)"))
+
+
+def seconds_are_rounded_down(patch: pytest.MonkeyPatch) -> None:
+    real = translated._RULES[exp.UnixSeconds]
+    patch.setitem(translated._RULES, "unix_timestamp", real)  # type: ignore[arg-type]
+
+
+def equal_names_are_one(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(json_texts, "_once_in", lambda _text, _names: "TRUE")
+
+
+def lax_json_is_read(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(json_texts, "_LAX", "no such text")
+
+
+def nulls_in_arrays_are_nothing(patch: pytest.MonkeyPatch) -> None:
+    _rule(patch, exp.ArrayContains, lambda sql: sql.replace(" > list_count(", " < list_count("))
+
+
+def equal_elements_keep_no_order(patch: pytest.MonkeyPatch) -> None:
+    _rule(patch, exp.ArrayDistinct, lambda sql: sql.replace("struct_pack(n := x.n, v", "struct_pack(n := -x.n, v"))
+
+
+def quotients_are_cut(patch: pytest.MonkeyPatch) -> None:
+    _rule(patch, exp.Div, lambda sql: sql.replace("2 * abs(", "0 + 2 * abs(").replace(" + abs(", " + 0 * abs("))
+
+
 def what_was_refused_stays_alone(patch: pytest.MonkeyPatch) -> None:
     patch.setitem(frame._JOINS, "left_anti", "SEMI")
 
@@ -230,11 +291,24 @@ VALUES: Sequence[tuple[tuple[str, str], Plant]] = (
     (("double", "double"), not_a_number_equals_nothing),
     (("double", "double"), a_division_by_zero_is_infinite),
     (("decimal(10,2)", "decimal(5,4)"), decimals_lose_a_digit),
+    (("decimal(10,2)", "int"), quotients_are_cut),
+    (("timestamp", "timestamp"), seconds_are_rounded_down),
     (("timestamp", "timestamp"), times_are_milliseconds),
     (("timestamp", "timestamp"), hours_before_1970_are_rounded_up),
     (("string", "string"), a_text_beside_null_is_the_text),
 )
 """Each fault with the types of `test_same_as_spark` whose values show it."""
+ODD_TEXTS: Sequence[tuple[str, Plant]] = (
+    ("CASED", letters_have_simple_cases),
+    ("MATCHED", a_dot_is_any_sign_but_a_line_feed),
+    ("READ", texts_have_blanks_of_all_kinds),
+    ("READ", times_may_have_a_zone_without_seconds),
+    ("JSON", equal_names_are_one),
+    ("JSON", lax_json_is_read),
+)
+"""Each fault with the list of expressions of `test_same_as_spark` whose values over odd texts show it."""
+HALVES: Sequence[Plant] = (halves_are_rounded_down, numbers_are_rounded_by_their_bits)
+ELEMENTS: Sequence[Plant] = (nulls_in_arrays_are_nothing, equal_elements_keep_no_order)
 ARRAYS: Sequence[Plant] = (
     nulls_in_structs_are_the_greatest, values_are_collected_backwards, an_array_of_none_is_null,
 )  # fmt: skip

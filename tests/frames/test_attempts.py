@@ -23,7 +23,7 @@ TEXTS = {
     "int": ("a + 1", "10 DIV a", "a * b > 0", "a", "make_date(2024, a, 1)", "element_at(array(1, 2), a)", "NULL",
             "CASE WHEN a > 0 THEN 10 DIV b ELSE a END", "a IS NULL OR 10 DIV a = 1", "10 DIV a"),
     "string": ("CAST(a AS INT)", "CAST(a AS DATE)", "upper(a)", "named_struct('x', CAST(a AS INT), 'y', b)",
-               "CAST(a AS INT) + CAST(b AS INT)", "map(a, 1, b, 2)"),
+               "CAST(a AS INT) + CAST(b AS INT)", "CAST(reverse(a) AS INT)", "CAST(a AS FLOAT)", "map(a, 1, b, 2)"),
     "bigint": ("a + b", "a * 2", "timestamp_millis(a)", "CAST(a AS INT)", "array(10 DIV a, b)[1]", "abs(a)"),
     "decimal(10,2)": ("CAST(a AS DECIMAL(3, 0))", "a / b", "CAST(a AS INT)"),
     "double": ("CAST(a AS INT)", "a / b", "CAST(a * 1000000 AS BIGINT)"),

@@ -63,7 +63,7 @@ LISTS = (
     ("*", "explode(sequence(n, 2)) AS x"),
     ("*", "explode_outer(sequence(n, n + 3, 2)) AS x", "n + 1 AS n1"),
     ("explode(sequence(n, n - 2, CAST(-1 AS INT))) AS x",),
-    ("explode(sequence(n, n * 4, n)) AS x", "md5(s) AS h"),
+    ("explode(sequence(n, n * 4, n)) AS x", "hex(s) AS h"),
     ("explode(sequence(CAST(NULL AS INT), n)) AS x",),
     ("explode(split('a,b', ',')) AS x", "s"),
     ("explode(split(s, '')) AS x", "initcap(s) AS i", "n"),

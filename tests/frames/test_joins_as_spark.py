@@ -33,7 +33,7 @@ KINDS: Final = {
 CONDITIONS: Final = {
     "equal texts": "s1 = s2",
     "a function of each side": "soundex(s1) = soundex(s2)",
-    "a function of one side": "md5(s1) = md5(lower(s2)) AND i1 < i2",
+    "a function of one side": "hex(s1) = hex(lower(s2)) AND i1 < i2",
     "a null-safe function": "soundex(s1) <=> soundex(s2)",
     "an order of functions": "soundex(s1) < soundex(s2) AND i1 = i2",
     "one collation": "c1 = c2",
@@ -57,7 +57,7 @@ CONDITIONS: Final = {
     "a function and both sides": "soundex(s1) = soundex(s2) AND levenshtein(s1, s2) > 0 AND i1 < 8",
     "a collation and both sides": "c1 = c2 AND concat(s1, s2) RLIKE '^[rR]'",
     "one of two": "soundex(s1) = soundex(s2) OR i1 = i2 + 1",
-    "in brackets": "(s1 = s2 AND (md5(s1) = md5(s2)))",
+    "in brackets": "(s1 = s2 AND (hex(s1) = hex(s2)))",
     "not": "NOT (c1 = c2) AND i1 < 3",
     "of one side alone": "soundex(s1) = 'R163' AND i2 = 1",
     "doubles": "d1 = d2 AND soundex(s1) <=> soundex(s1)",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rowtime.core.errors import Failure
-from rowtime.frames import translated
+from rowtime.frames import regular_expressions, translated
 from rowtime.runtime.session import derive
 from tests.frames import frame_faults as faults
 from tests.frames import test_arrays as of_arrays
@@ -27,6 +27,7 @@ def forget() -> Iterator[Callable[[], None]]:
     """Forget translations: those from before a fault would hide it, and its own would stay."""
 
     def forgotten() -> None:
+        regular_expressions.regex.cache_clear()
         translated.scope_of_fields.cache_clear()
         translated._scope.cache_clear()
 
@@ -42,6 +43,10 @@ def _values(types: tuple[str, str]) -> Check:
     return lambda spark: of_values.test_an_expression_has_the_value_of_spark(spark, *types)
 
 
+def _odd(name: str) -> Check:
+    return lambda spark: of_values.check_odd_texts(spark, getattr(of_values, name))
+
+
 def _law(name: str) -> Check:
     return lambda spark: of_laws.check_law(derive(spark), name)
 
@@ -52,6 +57,9 @@ CHECKED: list[tuple[faults.Plant, str, Check]] = [
     *((plant, name, _law(name)) for name, plant in faults.LAWS),
     *((plant, "arrays", lambda spark: of_arrays.test_collected_values_equal_those_of_spark(spark, "bigint"))
       for plant in faults.ARRAYS),
+    *((plant, name, _odd(name)) for name, plant in faults.ODD_TEXTS),
+    *((plant, "halves", of_values.check_near_halves) for plant in faults.HALVES),
+    *((plant, "elements", of_values.test_elements_are_those_of_spark) for plant in faults.ELEMENTS),
     (faults.nulls_are_sorted_last, "sorted rows",
      lambda spark: of_rows.test_rows_are_sorted_like_in_spark(spark, ["k", "n"])),
     (faults.both_zeros_are_groups, "a negative zero",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,49 @@ TEXT = [
     "endswith(a, b)", "contains(a, b)", "substring(a, 2, 1)", "substring(a, 1)", "nullif(a, b)",
     "translate(a, 'aB', 'Ab')",
 ]  # fmt: skip
+CASED = [
+    "upper(a)", "lower(a)", "upper(a) = upper(b)", "left(a, 2)", "left(a, 0)", "right(a, 2)", "lpad(a, 4, 'xé')",
+    "rpad(a, 4)", "lpad(a, 0, '*')", "instr(a, b)", "locate('a', a)", "position(b IN a)", "concat_ws('-', a, b, a)",
+    "split_part(a, 'b', 1)", "split_part(a, 'a', -1)", "split_part(a, ' ', 9)", "split(a, 'b')", "split(a, '[ab]+')[0]",
+    "sha2(a, 256)", "sha2(a, 0)", "sha1(a)", "md5(a)", "concat(a, 1)", "a || length(b)",
+]  # fmt: skip
+PATTERNS = (
+    "a", "^a|b$", "[^a-z]+", r"\\d+", r"(\\w)(\\s?)", ".", "(a)?b", "a*?b", "(?i)a", "(.+)[ ,](.*)", "😀|é", "ab{0,2}",
+    r"\\|", r"[\\s,.-]", "(?:ab|a)b?$", r"^\\s+|\\s+$",
+)  # fmt: skip
+MATCHED = [
+    *(form.format(pattern) for pattern in PATTERNS
+      for form in ("a RLIKE '{}'", "regexp_extract(a, '{}', 0)", "regexp_replace(a, '{}', '<$0>')")),
+    *(f"split(a, '{pattern}')" for pattern in PATTERNS if not {*"^$"} & {*pattern.replace("[^", "")}),
+    "regexp_extract(a, '(a)|(.)', 2)", "regexp_replace(a, '(.)(.)', '$2$1')", "regexp_extract(a, '(a)?b', 1)",
+]  # fmt: skip
+READ = [
+    *(f"{cast}(a AS {kind})" for cast in ("CAST", "TRY_CAST") for kind in
+      ("TINYINT", "INT", "BIGINT", "DOUBLE", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ")),
+    "CAST(a AS BOOLEAN)", "to_date(a)", "to_timestamp(a)", "to_date(a, 'yyyy-MM-dd')",
+    "to_timestamp(a, 'yyyy-MM-dd HH:mm:ss')", "to_timestamp(a, 'dd.MM.yyyy')", "CAST(concat(a, b) AS INT)",
+]  # fmt: skip
+JSON = [
+    "get_json_object(a, '$.a')", "get_json_object(a, '$.b.a')", "from_json(a, 'a INT').a", "from_json(a, 'a STRING')",
+    "from_json(a, 'a DOUBLE, c BOOLEAN')", "to_json(named_struct('a', a, 'b', b))", "to_json(struct(a))",
+]  # fmt: skip
+NEAREST = [
+    *(f"round(a, {places})" for places in (0, 1, 2, 5, 9)), "round(a)", "round(a * 3, 2)", "sqrt(a)", "sign(a)",
+    "power(a, 2)", "pow(a, 1)", "pow(a, 0)", "CAST(a AS DECIMAL(10, 2))", "CAST(a AS DECIMAL(38, 9))",
+    "CAST(a AS DECIMAL(3, 0))",
+]  # fmt: skip
+QUOTIENTS = ["a / b", "a / 3", "a / 7", "1 / a", "a / 0.3", "- a / 6"]
+PLACES = ["round(a)", "round(a, 1)", "round(a, 3)", "round(a, 7)", "sqrt(a)", "sign(a)", "power(a, 2)"]
+NUMBERS_OF_TIMES = [
+    "dayofweek(a)", "dayofyear(a)", "weekofyear(a)", "weekday(a)", "quarter(a)", "to_date(a)", "datediff(a, b)",
+    "date_add(a, 1)", "date_sub(a, 31)",
+]  # fmt: skip
+SINCE = [
+    "unix_millis(a)", "unix_seconds(a)", "unix_timestamp(a)", "to_timestamp(a)",
+    *(f"timestampdiff({unit}, a, b)" for unit in ("MICROSECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")),
+]  # fmt: skip
+OF_NUMBERS = ["from_unixtime(a)", "from_unixtime(a, 'yyyy-MM-dd')", "timestamp_seconds(a)", "timestamp_millis(a)",
+              "round(a)", "TRY_CAST(a AS TINYINT)", "TRY_CAST(a AS BIGINT)", "from_unixtime(a DIV 1000)"]  # fmt: skip
 INSTANT = ["unix_micros(a)", "unix_micros(a) - pmod(unix_micros(a), 3600000000L)", "unix_micros(a) DIV 1000000L"]
 DECIMALS = ("decimal(10,2)", "decimal(5,4)")
 COMPARED = [text for text in ORDERED if not text.startswith(("greatest", "least"))] + ["a * 0.5 > 3", "a < 2 * b"]
@@ -108,6 +152,14 @@ CASES = [
     ("date", "timestamp", ["CAST(a AS TIMESTAMP)", "year(a)", "month(a)", "day(a)"]),
     ("bigint", "bigint", ["timestamp_micros(a DIV 1000)", "make_dt_interval(0, 0, 0, 1)"]),
     ("string", "string", [*TEXT, "a || b", "concat(a, b, 'x')", "a = 'z\\''"]),
+    ("string", "string", [*CASED, *READ, *JSON, *MATCHED]),
+    ("double", "double", NEAREST),
+    *((one, other, QUOTIENTS) for one, other in product(DECIMALS, (*DECIMALS, "int", "bigint"))),
+    *((kind, kind, PLACES) for kind in (*DECIMALS, *WHOLE)),
+    *((kind, kind, NUMBERS_OF_TIMES) for kind in ("date", "timestamp", "timestamp_ntz")),
+    ("timestamp", "timestamp", SINCE),
+    ("date", "int", ["date_add(a, b)", "date_sub(a, b)"]),
+    *((kind, kind, OF_NUMBERS) for kind in WHOLE),
     (
         "boolean",
         "boolean",
@@ -134,12 +186,89 @@ def pairs(one: str, other: str) -> pa.Table:
     })  # fmt: skip
 
 
+TEXTS_OF_VALUES = [
+    "", None, "0", "-0", "+7", " 12 ", "\t12\n", "\x0012\x7f", "\u00a012", "1.5", "1.", ".5", "+.5", "1e3", "1E-3",
+    "1e400", "1e-400", "1d", "2F", "1L", "NaN", "nan", " NaN ", "Infinity", "-inf", "0x1p3", "1_000", "1 2", "٣", "127",
+    "128",
+    "2147483648", "-9223372036854775808", "9223372036854775808", "0" * 40 + "5", "true", "T", " no", "2024", "2024-2",
+    "2024-2-9", "2024-02-29", "2024-02-30", "0000-01-01", "0001-01-01", "+2024-02-29", "12024-02-29", "2024-02-29 ",
+    " 2024-02-29", "2024-02-29T", "2024-02-29 x", "2024-02-29\n", "2024-02-29 13:07", "2024-02-29 13:07Z",
+    "2024-02-29 13:07:05", "2024-02-29T13:07:05.25Z", "2024-02-29T13:07:05.1234567", "2024-02-29 24:00:00",
+    "2024-02-29 23:59:60", "2024-02-29T13:07:05+02:00", "2024-02-29T13:07+02:00", "2024-02-29T13:07:05-18:00",
+    "2024-02-29T13:07:05 Europe/Paris", "29.02.2024", "epoch", "13:07:05", '{"a":1}', '{"a":1.0}', '{"a":"1"}',
+    '{"a":1,"a":2}', '{"a":null,"a":2}', '{"a":1,}', '{"a":NaN}', "{'a':1}", '{"a":1} x', '[{"a":1}]', '{"a":[1.50]}',
+    '{"a":["😀"]}', '{"a":"\\u00e9"}', '{"b":{"a":true},"c":false}', '{"a":2147483648}', '{"a":"x', '{"a":-0}',
+    '{"a":1e5}',
+    "İ", "ß", "ŉ", "ΑΣ", "ΣΑ", "ﬁ", "ǅ", "ΐ", "Ა", "\u1c89", "e\u0301", "\U0001f600a", "a\r\n", "b\n", "b\u0085",
+    "a\u2028",
+    "a,b", "a|b", "aab abb", "A b\u00a0",
+]  # fmt: skip
+"""Texts that look like values of other types, or whose characters have odd cases, widths or meanings."""
+
+
+@pytest.mark.parametrize("texts", [CASED, MATCHED, READ, JSON], ids=["cases", "patterns", "casts", "json"])
+def test_odd_texts_have_the_values_of_spark(spark: SparkSession, texts: list[str]) -> None:
+    check_odd_texts(spark, texts)
+
+
+def check_odd_texts(spark: SparkSession, texts: list[str]) -> None:
+    """Compare expressions over odd texts; each has a translation."""
+    rows = pa.table({
+        "n": range(len(TEXTS_OF_VALUES)), "a": TEXTS_OF_VALUES, "b": [*TEXTS_OF_VALUES[1:], "x"],
+    })  # fmt: skip
+    found = compared(spark, rows, [("n", "bigint"), ("a", "string"), ("b", "string")], texts)
+    assert not {*texts} - {*found.here}
+    assert not found.differ, found.differ[:10]
+
+
+def test_near_halves_are_rounded_as_in_spark(spark: SparkSession) -> None:
+    """Halves of a place, and the numbers beside them, are rounded by the digits that Java writes."""
+    check_near_halves(spark)
+
+
+def check_near_halves(spark: SparkSession) -> None:
+    """Compare the rounding of numbers at and beside halves of a place."""
+    halves = [(n * 10 + 5) / 10**places for places in range(1, 10) for n in (0, 1, 2, 10, 33, 100, 1234, 99999)]
+    beside = [math.nextafter(half, to) for half in halves for to in (0, math.inf)]
+    numbers = [sign * number for number in (*halves, *beside, 1e14, 2.0**52 + 0.5, 1e17) for sign in (1, -1)]
+    rows = pa.table({"n": range(len(numbers)), "a": numbers})
+    found = compared(spark, rows, [("n", "bigint"), ("a", "double")], NEAREST)
+    assert not {*NEAREST} - {*found.here}
+    assert not found.differ, found.differ[:10]
+
+
+ELEMENTS = [
+    "a[0]", "a[1]", "a[i]", "element_at(a, 1)", "element_at(a, 3)", "array_contains(a, 'a')", "array_contains(a, k)",
+    "transform(a, x -> upper(x))", "transform(a, x -> concat(x, k))", "transform(a, x -> 6 DIV length(x))",
+    "filter(a, x -> x <> 'a')", "array_distinct(a)", "transform(a, x -> transform(a, y -> concat(x, y)))",
+    "map('a', i, 'b', 2)['a']", "map('a', i, 'b', 2)['b']", "m['a']", "m[k]", "element_at(m, 'b')",
+]  # fmt: skip
+
+
+def test_elements_are_those_of_spark(spark: SparkSession) -> None:
+    arrays = [None, [], ["a"], [None], ["b", None, "b", "a", None], ["", "é", "ß"]]
+    maps = [None, [], [("a", 1)], [("b", None), ("a", 2)], [("", 3)], [("é", 4)]]
+    rows = [(array, at, key) for array in range(len(arrays)) for at in (None, -1, 0, 1, 4) for key in (None, "a", "ß")]
+    table = pa.table({
+        "n": range(len(rows)), "a": pa.array([arrays[n] for n, _, _ in rows], pa.list_(pa.string())),
+        "m": pa.array([maps[n] for n, _, _ in rows], pa.map_(pa.string(), pa.int32())),
+        "i": pa.array([at for _, at, _ in rows], pa.int32()), "k": pa.array([key for _, _, key in rows], pa.string()),
+    })  # fmt: skip
+    kinds = [("n", "bigint"), ("a", "array<string>"), ("m", "map<string,int>"), ("i", "int"), ("k", "string")]
+    found = compared(spark, table, kinds, ELEMENTS)
+    assert not {*ELEMENTS} - {*found.here}
+    assert not found.differ, found.differ[:10]
+
+
 @pytest.mark.parametrize(
     ("kind", "texts"),
     [
         ("timestamp", [*TIME, *INSTANT, *PARTS, *EXTRACTED[:-1], *WRITTEN[:6]]),
-        ("string", [*TEXT, "trim(a)", "rtrim(a)"]),
-        ("double", [*ROUNDED, "CAST(a AS INT)", "floor(a)", "ceil(a)"]),
+        ("string", [*TEXT, "trim(a)", "rtrim(a)", *CASED, *READ, *JSON, *MATCHED]),
+        ("timestamp", [*NUMBERS_OF_TIMES, *SINCE]),
+        ("bigint", OF_NUMBERS),
+        ("double", [*ROUNDED, *NEAREST, "CAST(a AS INT)", "floor(a)", "ceil(a)"]),
+        ("decimal(10,2)", [*QUOTIENTS, *PLACES]),
         ("decimal(10,2)", [text for text in DIGITS if text not in ("CAST(a AS DECIMAL(3, 0))", "floor(a)")]),
     ],
 )

@@ -37,8 +37,8 @@ SELECT STREAM k, v, SUM(v) OVER (ORDER BY ROWTIME RANGE INTERVAL '2' SECOND PREC
 """
 OF_SPARK: Final = (
     SQL.replace("ev AS ROWTIME, k, v", "ev AS ROWTIME, INITCAP(k) AS k, v")
-    .replace("FIRST_VALUE(v) AS f", "CAST(ROUND(SQRT(SUM(v)), 0) AS INT) AS f")
-    .replace("SELECT STREAM k, v, SUM(v)", "SELECT STREAM MD5(k) AS k, v, SUM(v)")
+    .replace("FIRST_VALUE(v) AS f", "CAST(BROUND(CBRT(SUM(v)), 0) AS INT) AS f")
+    .replace("SELECT STREAM k, v, SUM(v)", "SELECT STREAM HEX(k) AS k, v, SUM(v)")
 )
 """The same with values that only Spark computes, on both levels."""
 BEGIN: Final = 1_704_067_200_000_000

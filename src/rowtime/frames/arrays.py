@@ -8,8 +8,9 @@ from typing import Final
 from sqlglot import exp
 
 from rowtime.frames.aggregates import sort_key
+from rowtime.frames.elements import ELEMENTS, transformed, with_columns
 from rowtime.frames.kinds import DECIMAL, PLAIN, WHOLE, array_text, element_of, entry_of, fields_of
-from rowtime.frames.values import READS, Rule, Scope, Value, cast, constant, holds_or_fails, only, together
+from rowtime.frames.values import READS, Rule, Scope, Value, cast, constant, holds_or_fails, once, only, together
 from rowtime.frames.words import Untranslated, in_text, quoted
 
 _VARIABLES: Final = ("e", "i")  # of a function over the elements of an array: an element, and its place from 1 on
@@ -48,31 +49,21 @@ def _collected(node: exp.Expr, scope: Scope) -> Value:
 
 
 def _transformed(node: exp.Expr, scope: Scope) -> Value:
-    """Translate ``transform(array, (element, place) -> struct(…))`` over these two, and what `_collected` does."""
+    """Translate ``transform(array, (element, place) -> struct(…))`` over these two, and other forms."""
     function = node.expression
-    if not isinstance(function, exp.Lambda) or len(function.expressions) != len(_VARIABLES):
+    if isinstance(node.this, exp.ArraySort):
         return _collected(node, scope)
+    if not isinstance(function, exp.Lambda) or len(function.expressions) != len(_VARIABLES):
+        return transformed(node, scope)
     of = scope.value(node.this)
     values = (Value(_VARIABLES[0], element_of(of.type)), Value(f"CAST({_VARIABLES[1]} - 1 AS INTEGER)", "int"))
     if not isinstance(function.this, exp.Struct) or function.this.find(exp.Lambda):
         raise Untranslated(node.sql())
-    struct = function.this.copy()
     names = {name.name.lower(): of for name, of in zip(function.expressions, values, strict=True)}
-    for name in [*struct.find_all(exp.Identifier)]:
-        if name.name.lower() in names and _is_value(name):
-            name.replace(exp.Column(this=name.copy()))
+    struct = with_columns(function.this, {*names})
     of_struct = Scope(names, scope.rules).value(struct)
     sql = f"list_transform({of.sql}, lambda {', '.join(_VARIABLES)}: {of_struct.sql})"
     return Value(sql, array_text(of_struct.type))
-
-
-def _is_value(name: exp.Identifier) -> bool:
-    """Return True for the name of a variable, and not that of a field or column."""
-    if isinstance(name.parent, exp.Dot):
-        return name.arg_key == "this"
-    return not isinstance(name.parent, exp.Column) and not (
-        isinstance(name.parent, exp.PropertyEQ) and name.arg_key == "this"
-    )
 
 
 def _entries(node: exp.Expr, scope: Scope) -> Value:
@@ -141,6 +132,25 @@ def _greatest(keys: str, count: int) -> str:
     return f"list_transform([{keys}], {cut})[1]"  # so that the keys are made once
 
 
+def _distinct(node: exp.Expr, scope: Scope) -> Value:
+    """Translate ARRAY_DISTINCT: the first of equal elements, in the order of the array.
+
+    The elements are sorted with their places, so that equal ones are beside each other, and then by their places.
+    """
+    of = scope.value(node.this)
+    kind = element_of(of.type)
+    if kind in ("float", "double") or (kind not in PLAIN and not DECIMAL.fullmatch(kind)):
+        raise Untranslated(of.type)
+    pairs = f"list_sort(list_transform({of.sql}, lambda x, i: struct_pack(v := x, n := i)))"
+
+    def first(pairs: str) -> str:
+        new = f"list_filter({pairs}, lambda x, i: i = 1 OR {pairs}[i - 1].v IS DISTINCT FROM x.v)"
+        placed = f"list_sort(list_transform({new}, lambda x: struct_pack(n := x.n, v := x.v)))"
+        return f"list_transform({placed}, lambda x: x.v)"
+
+    return Value(once(pairs, first), of.type)
+
+
 def _size(node: exp.Expr, scope: Scope) -> Value:
     [array] = [node.this] if isinstance(node, exp.ArraySize) else node.expressions
     of = scope.value(array)
@@ -187,12 +197,14 @@ def _numbers(low: str, high: str, step: int) -> str:
 
 
 ARRAYS: Final[Mapping[type | str, Rule]] = {
+    **ELEMENTS,
     exp.Array: _listed,
     exp.GenerateSeries: _series,
     exp.Transform: _transformed,
     "map_entries": _entries,
     exp.ArraySort: _sorted,
     exp.ArraySlice: _cut,
+    exp.ArrayDistinct: _distinct,
     exp.ArraySize: _size,
     "cardinality": _size,
     exp.ArrayToString: _joined,

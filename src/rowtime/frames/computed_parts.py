@@ -27,6 +27,8 @@ _SAFE: Final = frozenset(
         exp.Concat,
         exp.DPipe,
     }
+    | {exp.ConcatWs, exp.Left, exp.Right, exp.Pad, exp.StrPosition, exp.Upper, exp.Lower, exp.SHA, exp.SHA2, exp.MD5}
+    | {exp.RegexpLike, exp.RegexpExtract, exp.RegexpReplace, exp.SplitPart, exp.RegexpSplit, exp.Sqrt, exp.Sign}
 )
 """Nodes that never fail, for values that `comparable` accepts."""
 

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sqlglot import exp
 
+from rowtime.frames.casts import CASTS
 from rowtime.frames.computed_parts import after, all_hold, together_computed
+from rowtime.frames.decimals import as_decimals, of_decimals, quotient
 from rowtime.frames.intervals import micros, truncated
 from rowtime.frames.kinds import (
-    COLLATE,
     DECIMAL,
     TIMES,
     WHOLE,
     decimal,
     fields_of,
     is_collated,
-    sql_type,
     struct_text,
-    type_of,
 )
 from rowtime.frames.prepared import PASSED
 from rowtime.frames.values import (
@@ -42,9 +40,7 @@ from rowtime.frames.values import (
 from rowtime.frames.words import Untranslated, in_text, quoted
 from rowtime.sql.generate import BEYOND_BIGINT
 
-_NARROW: Final = 18  # digits of a decimal in 64 bits
 _POINT: Final = re.compile(r"-?\d+\.\d+")
-_INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?", re.ASCII)
 
 
 def _column(node: exp.Expr, scope: Scope) -> Value:
@@ -94,60 +90,6 @@ def _literal(node: exp.Expr, scope: Scope) -> Value:  # noqa: ARG001 - a rule
     return number(int(node.name))
 
 
-def _cast(node: exp.Expr, scope: Scope) -> Value:
-    kind = type_of(node.args["to"])
-    if " collate " in kind:
-        raise Untranslated(kind)
-    if isinstance(node.this, exp.Literal) and node.this.is_string and kind in ("date", *TIMES):
-        return _instant(node.this.name, kind)
-    if isinstance(node.this, exp.Literal) and not node.this.is_string and kind in WHOLE:
-        return number(constant(node.this), kind)
-    of = scope.carried(node.this)
-    if kind == "string" and of.type.lower().startswith(f"string{COLLATE}"):
-        return Value(of.sql, kind)
-    of = scope.value(node.this)
-    if kind.startswith("STRUCT") and of.type != "void":
-        return _renamed_struct(of, kind)
-    sql = None if of.type in (kind, "void") else _converted(of, kind)
-    return cast(of, kind) if sql is None else Value(sql, kind)
-
-
-def _converted(of: Value, kind: str) -> str | None:
-    """Return a value in a type in which it may be another one, or text; ``None`` for any other type."""
-    exact = DECIMAL.fullmatch(of.type) is not None
-    if kind in ("int", "bigint") and (of.type == "double" or exact):
-        return f"CAST(trunc({of.sql}) AS {WHOLE[kind]})"
-    digits = DECIMAL.fullmatch(kind) and (of.whole or exact) and size_of(of.type)[1] <= size_of(kind)[1]
-    same_day = (kind == "date" and of.type in TIMES) or (of.type == "date" and kind in TIMES)
-    if digits or same_day or (of.whole and kind == "string"):
-        return f"CAST({of.sql} AS {sql_type(kind)})"
-    return None
-
-
-def _instant(text: str, kind: str) -> Value:
-    """Translate a literal date or time; Spark reads further forms."""
-    if not _INSTANT.fullmatch(text):
-        raise Untranslated(text)
-    at = dt.datetime.fromisoformat(text)
-    if kind != "date":
-        micros = (at - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)  # noqa: DTZ001 - both are in UTC
-        return Value(f"make_timestamp(CAST({micros} AS BIGINT))", kind)
-    if len(text) > len("2026-01-01"):
-        raise Untranslated(text)
-    return Value(f"CAST('{text}' AS DATE)", kind)
-
-
-def _renamed_struct(of: Value, kind: str) -> Value:
-    """Return a struct with other field names."""
-    mine, wanted = fields_of(of.type), fields_of(kind)
-    if not mine or list(mine.values()) != list(wanted.values()):
-        raise Untranslated(f"{of.type} as {kind}")
-    parts = (
-        f"{quoted(new)} := struct_extract({of.sql}, {in_text(old)})" for old, new in zip(mine, wanted, strict=True)
-    )
-    return Value(f"CASE WHEN {of.sql} IS NOT NULL THEN struct_pack({', '.join(parts)}) END", kind)
-
-
 def _compared(sign: str) -> Rule:
     def rule(node: exp.Expr, scope: Scope) -> Value:
         left, right = comparable([scope.value(node.this), scope.value(node.expression)])
@@ -172,37 +114,13 @@ def _arithmetic(sign: str) -> Rule:
         right = scope.value(node.expression)
         decimals = any(DECIMAL.fullmatch(side.type) for side in (left, right))
         if decimals and "double" not in (left.type, right.type):
-            return _of_decimals(sign, node, left, right)
+            return of_decimals(sign, node, left, right)
         (left, right), kind = together([left, right])
         if kind not in WHOLE and kind != "double":
             raise Untranslated(kind)
         return Value(f"({left.sql} {sign} {right.sql})", kind)
 
     return rule
-
-
-def _as_decimal(of: Value, node: exp.Expr) -> tuple[Value, int, int]:
-    """Return a number as a decimal; for a whole literal, Spark uses its own digits."""
-    digits, scale = size_of(of.type)
-    if of.whole:
-        literal = node.unnest()
-        if isinstance(literal, exp.Literal):
-            digits = len(str(int(literal.name)))
-        elif isinstance(literal, exp.Neg | exp.Cast):
-            raise Untranslated(node.sql())
-    kind = decimal(digits, scale)
-    return Value(f"CAST({of.sql} AS {kind})" if of.whole else of.sql, kind), digits, scale
-
-
-def _of_decimals(sign: str, node: exp.Expr, left: Value, right: Value) -> Value:
-    (left, p1, s1), (right, p2, s2) = _as_decimal(left, node.this), _as_decimal(right, node.expression)
-    scale = s1 + s2 if sign == "*" else max(s1, s2)
-    kind = decimal(p1 + p2 + 1 if sign == "*" else max(p1 - s1, p2 - s2) + scale + 1, scale)
-    if sign != "*":
-        left, right = (Value(f"CAST({side.sql} AS {kind})", kind) for side in (left, right))
-    elif max(p1, p2) <= _NARROW < p1 + p2:  # DuckDB would multiply them in 64 bits
-        left = Value(f"CAST({left.sql} AS {decimal(_NARROW + 1, s1)})", kind)
-    return Value(f"CAST({left.sql} {sign} {right.sql} AS {kind})", kind)
 
 
 def _moved(of: Value, by: int) -> Value:
@@ -212,10 +130,12 @@ def _moved(of: Value, by: int) -> Value:
 def _divided(node: exp.Expr, scope: Scope) -> Value:
     parts = [scope.value(part) for part in (node.this, node.expression)]
     if not all(one.whole for one in parts) and "double" not in (one.type for one in parts):
-        raise Untranslated(node.sql())
-    left, right = (cast(one, "double").sql for one in parts)
-    fails = f"(1 // CAST({right} <> 0 AS INTEGER))"  # for a zero divisor; DuckDB would divide floats by it
-    return Value(after(node.expression, right, f"({left} / {right} * {fails})"), "double")
+        left, right = as_decimals(node, *parts)
+        exact = quotient(left, right)
+        return Value(after(node.expression, right.sql, exact.sql), exact.type)
+    above, below = (cast(one, "double").sql for one in parts)
+    fails = f"(1 // CAST({below} <> 0 AS INTEGER))"  # for a zero divisor; DuckDB would divide floats by it
+    return Value(after(node.expression, below, f"({above} / {below} * {fails})"), "double")
 
 
 def _whole_division(sign: str, kind: str | None) -> Rule:
@@ -316,6 +236,7 @@ def _unix_micros(node: exp.Expr, scope: Scope) -> Value:
 def _concatenated(node: exp.Expr, scope: Scope) -> Value:
     parts = [node.this, node.expression] if isinstance(node, exp.DPipe) else node.expressions
     values = [scope.value(part) for part in parts]
+    values = [Value(f"CAST({of.sql} AS VARCHAR)", "string") if of.whole else of for of in values]
     if any(of.type != "string" for of in values):
         raise Untranslated(node.sql())
     return Value(together_computed(parts, [of.sql for of in values], " || "), "string")
@@ -358,8 +279,7 @@ SCALARS: Final[Mapping[type | str, Rule]] = {
     exp.Boolean: lambda node, _: Value("TRUE" if node.this else "FALSE", "boolean"),
     exp.Null: lambda _node, _scope: Value("NULL", "void"),
     exp.Paren: lambda node, scope: scope.value(node.this),
-    exp.Cast: _cast,
-    exp.TryCast: _cast,
+    **CASTS,
     exp.EQ: _compared("="),
     exp.NEQ: _compared("<>"),
     exp.LT: _compared("<"),

@@ -11,6 +11,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from rowtime.frames.decimals import average
 from rowtime.frames.kinds import DECIMAL, PLAIN, WHOLE
 from rowtime.frames.values import READS, Rule, Scope, Value, cast, holds_or_fails, only
 from rowtime.frames.words import Untranslated
@@ -29,6 +30,8 @@ def _average(node: exp.Expr, scope: Scope) -> Value:
     """Translate AVG of numbers that Spark adds as DOUBLE; the sum of whole numbers is exact."""
     distinct = isinstance(node.this, exp.Distinct)
     of = scope.value(node.this.expressions[0] if distinct else node.this)
+    if DECIMAL.fullmatch(of.type) and not distinct:
+        return average(of)
     if of.type not in WHOLE and (distinct or of.type not in _FLOATS):
         raise Untranslated(node.sql())
     each = f"DISTINCT {of.sql}" if distinct else of.sql if of.type in WHOLE else _double(node.this, scope)
@@ -61,6 +64,20 @@ def _from_least(name: str, of: str) -> str:
         distance += "d"
     values = f"list({of} ORDER BY {of}) FILTER (WHERE {of} IS NOT NULL)"
     return f"list_aggregate(list_transform({values}, lambda {distance}: {distance} - min({of})), '{name}')"
+
+
+def _correlation(node: exp.Expr, scope: Scope) -> Value:
+    """Translate CORR of floating-point numbers; it fails if one of them is always the same."""
+    if not {scope.value(part).type for part in (node.this, node.expression)} <= {*_FLOATS}:
+        raise Untranslated(node.sql())
+    one, other = (_double(part, scope) for part in (node.this, node.expression))
+    both = f"{one} IS NOT NULL AND {other} IS NOT NULL"
+    finite = f"FILTER (WHERE isfinite({one}) AND isfinite({other}))"
+    odd = f"count(*) FILTER (WHERE {both} AND NOT (isfinite({one}) AND isfinite({other})))"
+    spread = f"var_pop({one}) {finite} * var_pop({other}) {finite}"
+    known = holds_or_fails(f"{spread} BETWEEN 1e-200 AND 1e200")
+    sql = f"CASE WHEN {odd} > 0 THEN CAST('nan' AS DOUBLE) WHEN {known} THEN corr({one}, {other}) {finite} END"
+    return Value(f"CASE WHEN count(*) FILTER (WHERE {both}) > 1 THEN {sql} END", "double")
 
 
 def _pairs(node: exp.Expr, scope: Scope) -> Value:
@@ -144,6 +161,7 @@ STATISTICS: Final[Mapping[type | str, Rule]] = {
     exp.Variance: _moment("var_samp", 2),
     exp.VariancePop: _moment("var_pop", 1),
     exp.RegrCount: _pairs,
+    exp.Corr: _correlation,
     exp.Median: _median,
     "percentile": _percentile,
     exp.WithinGroup: _within_group,

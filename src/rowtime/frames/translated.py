@@ -32,6 +32,7 @@ from rowtime.frames.words import Untranslated, in_text, quoted
 
 _PASSED: Final = re.compile(r"\barray\((-?\d+)L\)")
 _FLOATING: Final = re.compile(r"\b(?:float|double)\b", re.IGNORECASE)
+_TRIES: Final = re.compile(r"try_\w*\W?")
 _FIRST: Final = 8_765_432_109_876_543_210  # no instant in µs, and an unlikely number
 _RULES: Final = {**SCALARS, **FUNCTIONS, **AGGREGATES, **STATISTICS, **ARRAYS}
 
@@ -74,11 +75,15 @@ def _date_trunc(arguments: list[exp.Expr]) -> exp.Expr:
     return exp.Anonymous(this="DATE_TRUNC", expressions=arguments)
 
 
+_AS_WRITTEN: Final = ("DATE_FORMAT", "TO_DATE", "TO_TIMESTAMP", "FROM_UNIXTIME", "UNIX_TIMESTAMP", "GET_JSON_OBJECT")
+"""Functions whose patterns and paths sqlglot would write in another way."""
+
+
 class _Parser(SparkParser):
     """Leaves patterns as they are written, which sqlglot has one word for, and a third argument of PERCENTILE."""
 
     FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
-        name: make for name, make in SparkParser.FUNCTIONS.items() if name != "DATE_FORMAT"
+        name: make for name, make in SparkParser.FUNCTIONS.items() if name not in _AS_WRITTEN
     } | {"DATE_TRUNC": _date_trunc}
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
         name: read for name, read in SparkParser.FUNCTION_PARSERS.items() if name != "PERCENTILE"
@@ -97,7 +102,7 @@ def parsed(text: str) -> exp.Expr:
     if plain := _PLAIN.fullmatch(text):
         column = exp.Column(this=_identifier(plain[1]))
         return column if plain[2] is None else exp.Alias(this=column, alias=_identifier(plain[2]))
-    if "try_" in text.lower():  # the parser does not distinguish TRY_CAST from CAST
+    if {*_TRIES.findall(text.lower())} - {"try_cast("}:  # the parser does not distinguish others from what fails
         raise Untranslated(text)
     try:
         return sqlglot.parse_one(text, read=_SparkAsWritten)

@@ -17,6 +17,7 @@ TEXTS: Final = 4096  # that a scope remembers
 
 DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}  # as in Spark
 WIDTH: Final = {name: n for n, name in enumerate(WHOLE)}
+_COLUMN: Final = re.compile(r"(?:[lr]\.)?\w+", re.ASCII)
 NUMBER: Final = re.compile(r"-?\d+")
 _DOUBLE_DIGITS: Final = 15  # each such number is a DOUBLE
 _EXACT_DIGITS: Final = 34  # of a decimal that Java negates
@@ -29,11 +30,13 @@ READS: Final[Mapping[type, frozenset[str]]] = {
     exp.ArraySlice: frozenset({"this", "start", "end", "is_length"}),
     exp.ArraySort: frozenset({"this", "asc", "nulls_first"}),
     exp.Between: frozenset({"this", "low", "high"}),
+    exp.Bracket: frozenset({"this", "expressions", "offset"}),
     exp.Case: frozenset({"this", "ifs", "default"}),
     exp.Cast: frozenset({"this", "to"}),
-    exp.TryCast: frozenset({"this", "to"}),
+    exp.TryCast: frozenset({"this", "to", "safe"}),
     exp.Column: frozenset({"this", "table"}),
     exp.Concat: USUAL | {"safe"},  # Spark's functions do this by default
+    exp.ConcatWs: USUAL | {"safe", "coalesce", "flatten"},
     exp.Count: USUAL | {"big_int"},
     exp.DPipe: USUAL | {"safe"},
     exp.Div: USUAL | {"safe"},
@@ -48,20 +51,31 @@ READS: Final[Mapping[type, frozenset[str]]] = {
     exp.Literal: frozenset({"this", "is_string"}),
     exp.Mode: frozenset({"this", "deterministic"}),
     exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
+    exp.Pad: USUAL | {"fill_pattern", "is_left"},
+    exp.RegexpExtract: USUAL | {"group", "null_if_pos_overflow"},
+    exp.RegexpReplace: USUAL | {"replacement"},
+    exp.Round: frozenset({"this", "decimals"}),
     exp.RowNumber: frozenset(),
     exp.DenseRank: frozenset(),
     exp.Replace: USUAL | {"replacement"},
+    exp.SHA2: frozenset({"this", "length"}),
+    exp.SplitPart: frozenset({"this", "delimiter", "part_index"}),
+    exp.StrPosition: frozenset({"this", "substr"}),
     exp.Substring: frozenset({"this", "start", "length"}),
+    exp.TimestampDiff: USUAL | {"unit"},
     exp.TimestampTrunc: frozenset({"this", "unit"}),
     exp.Translate: frozenset({"this", "from_", "to"}),
     exp.Trim: frozenset({"this", "position"}),
+    exp.TsOrDsAdd: USUAL | {"unit"},
+    exp.VarMap: frozenset({"keys", "values"}),
     exp.Window: frozenset({"this", "over", "partition_by", "order", "spec"}),
     exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side"}),
 }
 """The parts of a node that its rule reads, if these are not the `USUAL` ones."""
 _CALLS: Final = (
     exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.DPipe, exp.Concat, exp.Replace, exp.Contains,
-    exp.StartsWith, exp.EndsWith,
+    exp.StartsWith, exp.EndsWith, exp.ConcatWs, exp.StrPosition, exp.DateDiff, exp.TimestampDiff, exp.TsOrDsAdd,
+    exp.Bracket, exp.ArrayContains,
 )  # fmt: skip
 """What is NULL beside a NULL, but not before the other parts are computed, which may fail."""
 IN_ORDER: Final = ("binary", "interval ", "time(")
@@ -231,6 +245,16 @@ def signed(of: Value) -> Value:
 def holds_or_fails(test: str) -> str:
     """Return a DuckDB condition that fails, by a division by zero, if it is false."""
     return f"1 // CAST({test} AS INTEGER) = 1"
+
+
+def once(sql: str, use: Callable[[str], str]) -> str:
+    """Return SQL that uses a value several times: a column as it is, anything else by a name."""
+    if _COLUMN.fullmatch(sql):
+        return use(sql)
+    taken, n = f"{sql} {use('')}", 0
+    while f"v{n}" in taken:
+        n += 1
+    return f"list_transform([{sql}], lambda v{n}: {use(f'v{n}')})[1]"
 
 
 def number(n: int, kind: str | None = None) -> Value:

@@ -1,0 +1,111 @@
+"""Numbers, dates and times that are read from texts: those in their common forms; Spark reads the others, or fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from rowtime.frames.kinds import WHOLE
+from rowtime.frames.values import holds_or_fails, once
+from rowtime.frames.words import Untranslated, in_text
+
+YEAR: Final = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
+"""A year of four digits, as a regular expression."""
+_DATE: Final = f"{YEAR}-[0-9]{{2}}-[0-9]{{2}}"
+_MINUTE: Final = "(?:[01][0-9]|2[0-3]):[0-5][0-9]"
+_SECOND: Final = rf"{_MINUTE}:[0-5][0-9](?:\.[0-9]{{1,6}})?"
+_ZONE: Final = "[+-](?:0[0-9]|1[0-4]):[0-5][0-9]"
+_BLANKS: Final = r"[\x00-\x20\x7F]*"  # what Spark removes around whole numbers
+_WHOLE_NUMBER: Final = rf"\A{_BLANKS}([+-]?[0-9]+){_BLANKS}\z"
+_NUMBER: Final = (
+    r"\A[\x00-\x20]*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF]?[\x00-\x20]*\z"  # as in Java
+)
+_OTHER_NUMBERS: Final = r"(?i)0x|\A[^0-9a-z]*(?:nan|inf|infinity)[^0-9a-z]*[df]?[^0-9a-z]*\z"
+_ONLY_DATE: Final = rf"\A({_DATE})(?:[ T](?s:.)*)?\z"
+_TIME: Final = rf"\A({_DATE}(?:[ T](?:{_MINUTE}|{_SECOND}))?)\z"
+_TIME_IN_UTC: Final = rf"\A({_DATE}(?:[ T](?:{_MINUTE}|{_SECOND}))?|{_DATE}[ T]{_SECOND}Z)\z"
+_TIME_IN_ZONE: Final = rf"\A({_DATE}[ T]{_SECOND}{_ZONE})\z"
+_WORDS: Final = {
+    "TRUE": ("t", "true", "y", "yes", "1"),
+    "FALSE": ("f", "false", "n", "no", "0"),
+}
+
+
+def _part(text: str, form: str) -> str:
+    """Return the part of a text that has a form; an empty text, which is no number or time, if it has another one."""
+    return f"regexp_extract({text}, {in_text(form)}, 1)"
+
+
+def _has(text: str, form: str) -> str:
+    return f"regexp_matches({text}, {in_text(form)})"
+
+
+def number_of(text: str, kind: str) -> str:
+    """Return a text as a whole number or DOUBLE; it fails for any other text, and for one that Spark reads."""
+    if kind in WHOLE:
+        return f"CAST({_part(text, _WHOLE_NUMBER)} AS {WHOLE[kind]})"
+    return f"CAST({_part(text, _NUMBER)} AS DOUBLE)"
+
+
+def time_of(text: str, kind: str) -> str:
+    """Return a text as a date or time; it fails for any other text, and for one that only Spark reads."""
+    if kind == "date":
+        return f"CAST({_part(text, _ONLY_DATE)} AS DATE)"
+    if kind == "timestamp_ntz":
+        return f"CAST({_part(text, _TIME)} AS TIMESTAMP)"
+
+    def read(text: str) -> str:
+        zoned = f"make_timestamp(epoch_us(CAST({_part(text, _TIME_IN_ZONE)} AS TIMESTAMPTZ)))"
+        utc = f"CAST({_part(text, _TIME_IN_UTC)} AS TIMESTAMP)"
+        return f"CASE WHEN {_has(text, f'{_ZONE}$')} THEN {zoned} ELSE {utc} END"
+
+    return once(text, read)
+
+
+def _boolean(text: str) -> str:
+    """Return a text as a BOOLEAN; it fails for any other text, and for one with blanks around it."""
+
+    def read(text: str) -> str:
+        whens = (
+            f"WHEN lower({text}) IN ({', '.join(map(in_text, words))}) THEN {value}" for value, words in _WORDS.items()
+        )
+        return f"CASE {' '.join(whens)} WHEN {holds_or_fails(f'{text} IS NULL')} THEN NULL END"
+
+    return once(text, read)
+
+
+def _tried_number(text: str, kind: str) -> str:
+    if kind in WHOLE:
+        return f"TRY_{number_of(text, kind)}"
+
+    def read(text: str) -> str:
+        number = number_of(text, kind)
+        return f"CASE WHEN {_has(text, _OTHER_NUMBERS)} THEN {number} ELSE TRY_{number} END"
+
+    return once(text, read)
+
+
+def _tried_time(text: str, kind: str) -> str:
+    form = {"date": _ONLY_DATE, "timestamp_ntz": _TIME, "timestamp": _TIME_IN_UTC}[kind]
+
+    def read(text: str) -> str:
+        plain = f"TRY_CAST({_part(text, form)} AS {'DATE' if kind == 'date' else 'TIMESTAMP'})"
+        known = f"WHEN {_has(text, form)} THEN {plain}"
+        return f"CASE {known} WHEN {_has(text, '[0-9]')} THEN {time_of(text, kind)} END"
+
+    return once(text, read)
+
+
+_CASTS: Final[Mapping[str, tuple[Callable[[str, str], str], Callable[[str, str], str]]]] = {
+    **dict.fromkeys((*WHOLE, "double"), (number_of, _tried_number)),
+    **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), (time_of, _tried_time)),
+}
+
+
+def from_text(text: str, kind: str, *, tries: bool = False) -> str:
+    """Return a text in another type; raises ``Untranslated``. ``tries``: what is no such value is NULL."""
+    if kind == "boolean" and not tries:
+        return _boolean(text)
+    if kind not in _CASTS:
+        raise Untranslated(f"a text as {kind}")
+    return _CASTS[kind][tries](text, kind)
