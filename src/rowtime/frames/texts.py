@@ -131,7 +131,7 @@ def _joined(node: exp.Expr, scope: Scope) -> Value:
 def _hashed(node: exp.Expr, scope: Scope) -> Value:
     if isinstance(node, exp.SHA2) and constant(node.args["length"]) not in (0, 256):
         raise Untranslated(node.sql())
-    name = {exp.MD5: "md5", exp.SHA: "sha1", exp.SHA2: "sha256"}[type(node)]
+    name = "sha256" if isinstance(node, exp.SHA2) else "sha1" if isinstance(node, exp.SHA) else "md5"
     return Value(f"{name}({text_of(node.this, scope).sql})", "string")
 
 
