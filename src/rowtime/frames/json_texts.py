@@ -1,7 +1,7 @@
 """Translates functions of JSON texts from Spark SQL to DuckDB: of plain texts, to which both give the same values.
 
-A plain text is valid JSON without a backslash. Spark reads others: also what is no JSON, of which it takes the part
-before the fault.
+A plain text is valid JSON without characters that are written as numbers. Spark reads others: also what is no JSON, of
+which it takes the part before the fault.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ _NUMBER: Final = (
     r"\A(?:0|-?[1-9][0-9]{0,17}|-?[1-9][0-9]{0,6}\.(?:0|[0-9]{0,6}[1-9])|-?0\.0{0,2}[1-9](?:[0-9]{0,9}[1-9])?)\z"
 )
 """Numbers that Java writes in the same way."""
-_ODD: Final = r"[0-9][.eE]|-0|[0-9]{19}|[\x{10000}-\x{10FFFF}]"
+_ODD: Final = r"\\|[0-9][.eE]|-0|[0-9]{19}|[\x{10000}-\x{10FFFF}]"
 """What Spark or DuckDB would write in another way inside of an array or object."""
 _LAX: Final = r"(?i),\s*[}\]]|[:,\[]\s*[+-]?(?:nan|inf)"
 """What is no JSON, but DuckDB reads it."""
+_ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}  # the backslash first
 _CORRUPT: Final = "_corrupt_record"
 _INTEGERS: Final = ("BIGINT", "UBIGINT")
 
@@ -35,7 +36,7 @@ _INTEGERS: Final = ("BIGINT", "UBIGINT")
 def _plain(text: str) -> str:
     """Return a condition for the texts that both read in the same way."""
     brackets = f"strlen({text}) - strlen(translate({text}, '[{{', '')) < {_DEEPEST}"
-    return f"json_valid({text}) AND NOT contains({text}, '\\') AND NOT regexp_matches({text}, '{_LAX}') AND {brackets}"
+    return f"json_valid({text}) AND NOT contains({text}, '\\u') AND NOT regexp_matches({text}, '{_LAX}') AND {brackets}"
 
 
 def _once_in(text: str, names: Sequence[str]) -> str:
@@ -61,7 +62,7 @@ def _object_at(node: exp.Expr, scope: Scope) -> Value:
         whole = holds_or_fails(f"NOT regexp_matches({part}, '{_ODD}')")
         return (
             f"CASE WHEN {part} IS NULL OR {part} = 'null' THEN CASE WHEN {known} THEN NULL END"
-            f""" WHEN {part}[1] = '"' THEN substring({part}, 2, length({part}) - 2)"""
+            f""" WHEN {part}[1] = '"' THEN json_extract_string({text}, {in_text(path)})"""
             f" WHEN {part} IN ('true', 'false') THEN {part}"
             f" WHEN {part}[1] IN ('[', '{{') THEN CASE WHEN {whole} THEN {part} END"
             f" WHEN {number} THEN {part} END"
@@ -123,8 +124,10 @@ def _written(part: str, kind: str) -> str:
         return f"CAST({part} AS VARCHAR)"
     if kind != "string":
         return _object(part, kind)
-    escaped = f"""replace(replace({part}, '\\', '\\\\'), '"', '\\"')"""
-    known = holds_or_fails(f"NOT regexp_matches({part}, '[\\x00-\\x1F]')")
+    escaped = part
+    for sign, by in _ESCAPES.items():
+        escaped = f"replace({escaped}, chr({ord(sign)}), {in_text(by)})"
+    known = holds_or_fails(f"NOT regexp_matches({part}, '[\\x00-\\x08\\x0B-\\x0C\\x0E-\\x1F]')")
     return f"""CASE WHEN {known} THEN '"' || {escaped} || '"' END"""
 
 

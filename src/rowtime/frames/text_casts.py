@@ -25,6 +25,8 @@ _ONLY_DATE: Final = rf"\A({_DATE})(?:[ T](?s:.)*)?\z"
 _TIME: Final = rf"\A({_DATE}(?:[ T](?:{_MINUTE}|{_SECOND}))?)\z"
 _TIME_IN_UTC: Final = rf"\A({_DATE}(?:[ T](?:{_MINUTE}|{_SECOND}))?|{_DATE}[ T]{_SECOND}Z)\z"
 _TIME_IN_ZONE: Final = rf"\A({_DATE}[ T]{_SECOND}{_ZONE})\z"
+_MAYBE_TIME: Final = r"\A[\x00-\x20\x7F]*(?:[+-]?[0-9]{4,7}(?:[^0-9]|\z)|T|[0-9]{1,2}:)"
+"""How texts begin that may be dates or times for Spark."""
 _WORDS: Final = {
     "TRUE": ("t", "true", "y", "yes", "1"),
     "FALSE": ("f", "false", "n", "no", "0"),
@@ -91,7 +93,7 @@ def _tried_time(text: str, kind: str) -> str:
     def read(text: str) -> str:
         plain = f"TRY_CAST({_part(text, form)} AS {'DATE' if kind == 'date' else 'TIMESTAMP'})"
         known = f"WHEN {_has(text, form)} THEN {plain}"
-        return f"CASE {known} WHEN {_has(text, '[0-9]')} THEN {time_of(text, kind)} END"
+        return f"CASE {known} WHEN {_has(text, _MAYBE_TIME)} THEN {time_of(text, kind)} END"
 
     return once(text, read)
 
