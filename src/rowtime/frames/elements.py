@@ -31,8 +31,8 @@ def _element(node: exp.Expr, scope: Scope) -> Value:
         return Value(once(of.sql, _at(constant(place), first)), kind)
     except Untranslated:
         index = scope.value(place)
-    if index.type not in _INDICES or first or not is_safe(place):
-        raise Untranslated(node.sql())
+    if index.type not in _INDICES or first or not is_safe(place) or not isinstance(node.this, exp.Column):
+        raise Untranslated(node.sql())  # in Spark, a place that is NULL fails if no element can be NULL
 
     def element(array: str) -> str:
         known = holds_or_fails(f"{index.sql} >= 0 AND {index.sql} < len({array})")
