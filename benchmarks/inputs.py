@@ -1,13 +1,15 @@
-"""The same rows as other programs write them: Kafka, JSON lines, CSV with quotes, Parquet without time zones.
+"""The same rows as other programs write them: Kafka, JSON lines, CSV with quotes, Parquet without time zones, Delta.
 
     python -m benchmarks.inputs [--rows 1000000] [--tries 3] [--only json] [--key "INITCAP(k)"] [--value "SUM(v)"]
+    python -m benchmarks.inputs --functions
 
 sorts each by its event time with 60 s for disorder, and counts and sums by minute and key into Parquet: rowtime on the
 driver, in one task of Spark, in tasks as by default, and Spark's own engine, in turns in one process with two shuffle
 partitions. It
 prints the median seconds, the jobs of a tick, and the speed against Spark's engine. The groups have to be equal; Spark
 does not show the last minutes, because its input has no end. ``--key``: group by an expression over k and note;
-``--value``: an aggregate of v, as a DOUBLE if it is not a sum.
+``--value``: an aggregate of v, as a DOUBLE if it is not a sum. ``--functions``: a query for each family of functions,
+from Parquet. Delta needs the Spark for which there is a connector.
 """
 
 from __future__ import annotations
@@ -29,10 +31,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 import rowtime as rt
+from benchmarks.other_spark import SETTINGS, delta_jars
 from reliability.broker import Broker, find_connector
 from rowtime.runtime.executors.executor import SparkJob
 from rowtime.runtime.executors.tasks import Tasks
@@ -63,6 +67,23 @@ class Asked:
         kind = "BIGINT" if self.value == "SUM(v)" else "DOUBLE"
         return QUERY.format(out=out, key=self.key, value=self.value, kind=kind)
 
+
+FAMILIES: Final[Mapping[str, Asked]] = {
+    "case of a text": Asked("UPPER(k)", "SUM(v)"),
+    "regular expression": Asked("REGEXP_EXTRACT(k, '([0-9]+)', 1)", "SUM(v)"),
+    "parts of a text": Asked("CONCAT_WS('-', LEFT(k, 2), SPLIT(note, ',')[0])", "SUM(v)"),
+    "hash": Asked("SUBSTRING(SHA2(k, 256), 1, 2)", "SUM(v)"),
+    "numbers": Asked("k", "SUM(ROUND(SQRT(v), 2))"),
+    "decimals": Asked("k", "CAST(SUM(CAST(v / 7 AS DECIMAL(12, 4))) AS DOUBLE)"),
+    "texts as numbers": Asked("k", "SUM(CAST(SUBSTRING(k, 2) AS DOUBLE))"),
+    "dates": Asked("CAST(DAYOFWEEK(ev) AS STRING)", "SUM(v)"),
+    "JSON": Asked("""GET_JSON_OBJECT(CONCAT('{"a": "', k, '"}'), '$.a')""", "SUM(v)"),
+    "deviation": Asked("k", "STDDEV(v)"),
+    "median": Asked("k", "MEDIAN(v)"),
+    "only Catalyst: a value": Asked("INITCAP(k)", "SUM(v)"),
+    "only Catalyst: an aggregate": Asked("k", "SKEWNESS(v)"),
+}
+"""A query of each family of functions."""
 
 Run = tuple[float, float, set[tuple[Any, ...]]]
 """Seconds, the jobs of a tick, and the groups."""
@@ -99,10 +120,18 @@ def write_parquet(path: Path, number: int, rows: int) -> None:
     pq.write_table(pa.table(columns), path)
 
 
+def write_delta(path: Path, number: int, rows: int) -> None:
+    table = pa.Table.from_pylist([*records(number, rows, FILES)])
+    columns = {**{name: table[name] for name in ("k", "note")}, "v": table["v"].cast(pa.int32())}
+    columns["ev"] = table["ev"].cast(pa.timestamp("us", "UTC"))
+    write_deltalake(path.parent, pa.table(columns), mode="append")
+
+
 WRITERS: Final[Mapping[str, Callable[[Path, int, int], None]]] = {
     "json": write_json,
     "csv": write_csv,
     "parquet": write_parquet,
+    "delta": write_delta,
 }
 
 
@@ -112,7 +141,8 @@ def fill(folder: Path, kind: str, rows: int) -> None:
     for number in range(FILES):
         path = folder / f"{number:02}.{kind}"
         WRITERS[kind](path, number, rows)
-        os.utime(path, (BEGIN + number, BEGIN + number))
+        if path.exists():
+            os.utime(path, (BEGIN + number, BEGIN + number))
 
 
 def send(broker: Broker, rows: int) -> None:
@@ -210,15 +240,21 @@ def main() -> None:
     parser.add_argument("--only", choices=["kafka", *WRITERS])
     parser.add_argument("--key", default="k")
     parser.add_argument("--value", default="SUM(v)")
+    parser.add_argument("--functions", action="store_true")
     asked_for = parser.parse_args()
     kinds = [asked_for.only] if asked_for.only else ["kafka", *WRITERS]
-    jars = ",".join(find_connector().jars or [])
+    jars = ",".join([*(find_connector().jars or []), *([delta_jars()] if "delta" in kinds else [])])
     builder = SparkSession.builder.master("local[2]").config("spark.jars", jars).config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.memory", "4g").config("spark.sql.session.timeZone", "UTC")
+    for name, value in SETTINGS.items() if "delta" in kinds else ():
+        builder = builder.config(name, value)
     spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     place = Path(tempfile.mkdtemp())
     try:
+        if asked_for.functions:
+            measure_functions(spark, place / "parquet", asked_for)
+            return
         for kind in kinds:
             (measure_kafka if kind == "kafka" else measure_files)(spark, place / kind, kind, asked_for)
     finally:
@@ -226,15 +262,28 @@ def main() -> None:
         shutil.rmtree(place, ignore_errors=True)
 
 
+def measure_functions(spark: SparkSession, folder: Path, asked_for: argparse.Namespace) -> None:
+    fill(folder, "parquet", asked_for.rows)
+    for family, of in FAMILIES.items():
+        measure_query(spark, folder, "parquet", family, of, asked_for.tries)
+
+
 def measure_files(spark: SparkSession, folder: Path, kind: str, asked_for: argparse.Namespace) -> None:
     fill(folder, kind, asked_for.rows)
+    measure_query(spark, folder, kind, kind, Asked(asked_for.key, asked_for.value), asked_for.tries)
+
+
+def measure_query(  # noqa: PLR0913 - a query over files
+    spark: SparkSession, folder: Path, kind: str, name: str, of: Asked, tries: int
+) -> None:
     given = CSV if kind == "csv" else {}
     options = ", ".join(f"{name} '{value}'" for name, value in {"path": folder, **given}.items())
     source = f"USING {kind} OPTIONS ({options})"
-    limits, of = rt.Limits(files=FILES // TICKS), Asked(asked_for.key, asked_for.value)
+    limits = rt.Limits(files=FILES // TICKS)
 
     def theirs(session: SparkSession) -> DataFrame:
-        reader = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", FILES // TICKS)
+        reader = session.readStream.option("maxFilesPerTrigger", FILES // TICKS)
+        reader = reader if kind == "delta" else reader.schema(SCHEMA)
         return reader.options(**given).format(kind).load(str(folder))
 
     forms: dict[str, Callable[[Path], Run]] = {
@@ -243,7 +292,7 @@ def measure_files(spark: SparkSession, folder: Path, kind: str, asked_for: argpa
         "tasks": lambda place: ours(spark, source, place, "spark", limits, of=of, end=True),
         "native": lambda place: native(spark, theirs, place, of),
     }
-    measure(spark, kind, forms, asked_for.tries)
+    measure(spark, name, forms, tries)
 
 
 def measure_kafka(spark: SparkSession, _folder: Path, kind: str, asked_for: argparse.Namespace) -> None:

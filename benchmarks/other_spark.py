@@ -45,6 +45,14 @@ def installed(version: str, jars: Sequence[str]) -> Path:
     return place
 
 
+def delta_jars() -> str:
+    """Return the files of Delta's connector, as ``spark.jars`` lists them, for a Spark of that version."""
+    for jar in DELTA[1]:
+        if not _file(BUILD, jar).exists():
+            _run("mvn", "-q", _COPY, f"-Dartifact={jar}", f"-DoutputDirectory={BUILD / 'jars'}")
+    return jars_in(BUILD, DELTA[1])
+
+
 def jars_in(place: Path, jars: Sequence[str]) -> str:
     """Return the files of these jars in an environment, as ``spark.jars`` lists them."""
     return ",".join(str(_file(place, jar)) for jar in jars)

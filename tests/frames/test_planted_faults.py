@@ -28,7 +28,6 @@ def forget() -> Iterator[Callable[[], None]]:
 
     def forgotten() -> None:
         regular_expressions.regex.cache_clear()
-        translated.scope_of_fields.cache_clear()
         translated._scope.cache_clear()
 
     yield forgotten

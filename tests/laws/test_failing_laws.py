@@ -11,7 +11,6 @@ import pytest
 from rowtime.core.time import END
 from rowtime.operators.rows import attempt
 from rowtime.plan.program import compile_script
-from rowtime.runtime.executors import steps
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import Outcome, play
 from rowtime.testing.transcripts import ScriptItem
@@ -72,25 +71,6 @@ def test_failing_rows_are_refused_in_any_cut(spark: SparkSession, clause: Clause
 @pytest.mark.usefixtures("both_ways")
 def test_what_overflows_in_a_comparison_is_refused_by_both(spark: SparkSession, clause: Clause) -> None:
     assert check(derive(spark), clause, items(1), 1), "nothing has failed"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["computed below a join", "computed below a table join"])
-def test_rows_that_fail_below_a_join_are_refused_however_they_are_read(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    clause, made = next(one for one in CLAUSES if one.name == name), items(1)
-    small = play(derive(spark), transcript(clause.sql, made), [len(made) // 2, len(made)])
-    files = derive(spark)  # Spark computes nothing of these rows before it has analysed the whole query
-    files.conf.set("spark.sql.execution.arrow.localRelationThreshold", "0")
-    excluded = files.conf.get("spark.sql.optimizer.excludedRules")
-    files.conf.set("spark.sql.optimizer.excludedRules", f"{excluded},{OPTIMIZER}.ConvertToLocalRelation")
-    large = play(files, transcript(clause.sql, made), [len(made)])
-    assert refused_of(large) == refused_of(small) != []
-    assert rows_of(large) == rows_of(small)
-    monkeypatch.setattr(steps, "computed_at_once", lambda _: {})
-    planted = play(files, transcript(clause.sql, made), [len(made)])
-    assert refused_of(planted) != refused_of(small), "the planted fault is seen"
 
 
 @pytest.mark.slow

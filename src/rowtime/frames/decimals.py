@@ -7,7 +7,7 @@ from typing import Final
 from sqlglot import exp
 
 from rowtime.frames.kinds import MOST_DIGITS, decimal
-from rowtime.frames.values import Value, holds_or_fails, once, size_of
+from rowtime.frames.values import Value, holds_or_leaves, once, size_of
 from rowtime.frames.words import Untranslated
 
 EXACT: Final = "1e14"  # each number below it has 15 digits, of which a DOUBLE keeps all
@@ -62,7 +62,7 @@ def from_double(number: str, kind: str) -> str:
     def exact(number: str) -> str:
         sign = f"CASE WHEN {number} < 0 THEN -1 ELSE 1 END"
         count = f"CAST({count_of(number, scale)} AS BIGINT) * {sign}"
-        within = holds_or_fails(f"abs({number}) * {power(scale)} < {EXACT}")
+        within = holds_or_leaves(f"abs({number}) * {power(scale)} < {EXACT}")
         return f"CASE WHEN {within} THEN {_of_count(f'CAST({count} AS HUGEINT)', scale, kind)} END"
 
     return once(number, exact)

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from rowtime.frames.kinds import WHOLE, fields_of, struct_text
 from rowtime.frames.texts import literal, text_of
-from rowtime.frames.values import Rule, Scope, Value, holds_or_fails, once
+from rowtime.frames.values import Rule, Scope, Value, holds_or_leaves, once
 from rowtime.frames.words import Untranslated, in_text, quoted
 
 _PATH: Final = re.compile(r"\$(?:\.[A-Za-z_]\w*)+", re.ASCII)
@@ -54,12 +54,12 @@ def _object_at(node: exp.Expr, scope: Scope) -> Value:
 
     def part(text: str) -> str:
         at_path = once(f"CAST(json_extract({text}, {in_text(path)}) AS VARCHAR)", lambda part: value(text, part))
-        return f"CASE WHEN {holds_or_fails(_plain(text))} THEN {at_path} END"
+        return f"CASE WHEN {holds_or_leaves(_plain(text))} THEN {at_path} END"
 
     def value(text: str, part: str) -> str:
-        known = holds_or_fails(_once_in(text, path.split(".")[1:]))
-        number = holds_or_fails(f"regexp_matches({part}, '{_NUMBER}')")
-        whole = holds_or_fails(f"NOT regexp_matches({part}, '{_ODD}')")
+        known = holds_or_leaves(_once_in(text, path.split(".")[1:]))
+        number = holds_or_leaves(f"regexp_matches({part}, '{_NUMBER}')")
+        whole = holds_or_leaves(f"NOT regexp_matches({part}, '{_ODD}')")
         return (
             f"CASE WHEN {part} IS NULL OR {part} = 'null' THEN CASE WHEN {known} THEN NULL END"
             f""" WHEN {part}[1] = '"' THEN json_extract_string({text}, {in_text(path)})"""
@@ -81,7 +81,7 @@ def _read(node: exp.Expr, scope: Scope) -> Value:
     def struct(text: str) -> str:
         known = f"{_plain(text)} AND json_type({text}) = 'OBJECT' AND {_once_in(text, [*kinds])}"
         fields = ", ".join(f"{quoted(name)} := {_field(text, name, kind)}" for name, kind in kinds.items())
-        return f"CASE WHEN {holds_or_fails(known)} THEN struct_pack({fields}) END"
+        return f"CASE WHEN {holds_or_leaves(known)} THEN struct_pack({fields}) END"
 
     return Value(once(text_of(node.this, scope).sql, struct), struct_text(kinds))
 
@@ -93,7 +93,7 @@ def _field(text: str, name: str, kind: str) -> str:
     if kind not in types and kind not in WHOLE:
         raise Untranslated(kind)
     listed = ", ".join(map(in_text, types.get(kind, _INTEGERS)))
-    of_kind = holds_or_fails(f"json_type({text}, {place}) IN ({listed})")
+    of_kind = holds_or_leaves(f"json_type({text}, {place}) IN ({listed})")
     part = f"json_extract_string({text}, {place})"
     sql = part if kind == "string" else f"CAST({part} AS {WHOLE.get(kind, kind.upper())})"
     none = f"json_type({text}, {place}) IS NULL OR json_type({text}, {place}) = 'NULL'"
@@ -127,7 +127,7 @@ def _written(part: str, kind: str) -> str:
     escaped = part
     for sign, by in _ESCAPES.items():
         escaped = f"replace({escaped}, chr({ord(sign)}), {in_text(by)})"
-    known = holds_or_fails(f"NOT regexp_matches({part}, '[\\x00-\\x08\\x0B-\\x0C\\x0E-\\x1F]')")
+    known = holds_or_leaves(f"NOT regexp_matches({part}, '[\\x00-\\x08\\x0B-\\x0C\\x0E-\\x1F]')")
     return f"""CASE WHEN {known} THEN '"' || {escaped} || '"' END"""
 
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from rowtime.frames.decimals import EXACT, LONGEST, count_of, power
 from rowtime.frames.kinds import DECIMAL, decimal
-from rowtime.frames.values import Rule, Scope, Value, cast, constant, holds_or_fails, once, signed, size_of
+from rowtime.frames.values import Rule, Scope, Value, cast, constant, holds_or_leaves, once, signed, size_of
 from rowtime.frames.words import Untranslated
 
 _WHOLE_FROM: Final = "9007199254740992e0"  # 2**53: a DOUBLE has no digits behind the point
@@ -57,7 +57,7 @@ def _nearest(number: str, places: int) -> str:
     """
     positive = f"({count_of(number, places)} / {power(places)})"
     sign = f"CASE WHEN {number} < 0 THEN 0 - {positive} ELSE {positive} END"
-    within = holds_or_fails(f"abs({number}) * {power(places)} < {EXACT}")
+    within = holds_or_leaves(f"abs({number}) * {power(places)} < {EXACT}")
     as_it_is = f"NOT isfinite({number}) OR abs({number}) >= {_WHOLE_FROM}"
     return f"CASE WHEN {as_it_is} THEN {number} WHEN {within} THEN {sign} END"
 

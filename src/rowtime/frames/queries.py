@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import mmap
 import os
+import re
 import tempfile
 import time
 from collections.abc import Collection, Mapping
@@ -39,6 +40,7 @@ GROWN: Final = 16 << 20
 FEW_ROWS: Final = 20_000
 """Rows of all tables of a query up to which one thread is faster than starting two."""
 
+_LEFT_TO_SPARK: Final = re.compile(r"'left to Spark ([0-9a-f]{8}): (.*)' to BOOL", re.DOTALL)
 _NUMBERS: Final = count()
 _THREAD: Final = local()
 _OPEN: Final[dict[tuple[int, bool], duckdb.DuckDBPyConnection]] = {}  # by thread, and whether it handles few rows
@@ -52,6 +54,14 @@ COMPUTING: Final[set[int]] = set()
 
 class Uncomputed(Exception):
     """Rows could not be computed: by DuckDB, or by Catalyst, which reports the reason."""
+
+
+class Left(Uncomputed):
+    """A row has a value of which only Spark knows what an expression, of this ``mark``, makes of it."""
+
+    def __init__(self, mark: str, expression: str) -> None:
+        super().__init__(f"only Spark knows all values of {expression}")
+        self.mark = mark
 
 
 @dataclass(frozen=True)
@@ -99,7 +109,8 @@ class Query:
             give_back(self.sized)
             return self._unprepared(connection, few=few)
         except duckdb.Error as wrong:
-            raise Uncomputed(str(wrong)) from wrong
+            left = _LEFT_TO_SPARK.search(str(wrong))
+            raise (Left(left[1], left[2]) if left else Uncomputed(str(wrong))) from wrong
         finally:
             COMPUTING.discard(get_ident())
             _spans().append((began, time.perf_counter_ns()))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from rowtime.frames.kinds import WHOLE
-from rowtime.frames.values import holds_or_fails, once
+from rowtime.frames.values import holds_or_fails, holds_or_leaves, once
 from rowtime.frames.words import Untranslated, in_text
 
 YEAR: Final = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
@@ -25,6 +25,7 @@ _ONLY_DATE: Final = rf"\A({_DATE})(?:[ T](?s:.)*)?\z"
 _TIME: Final = rf"\A({_DATE}(?:[ T](?:{_MINUTE}|{_SECOND}))?)\z"
 _TIME_IN_UTC: Final = rf"\A({_DATE}(?:[ T](?:{_MINUTE}|{_SECOND}))?|{_DATE}[ T]{_SECOND}Z)\z"
 _TIME_IN_ZONE: Final = rf"\A({_DATE}[ T]{_SECOND}{_ZONE})\z"
+_FORMS: Final = {"date": _ONLY_DATE, "timestamp_ntz": _TIME, "timestamp": _TIME_IN_UTC}
 _MAYBE_TIME: Final = r"\A[\x00-\x20\x7F]*(?:[+-]?[0-9]{4,7}(?:[^0-9]|\z)|T|[0-9]{1,2}:)"
 """How texts begin that may be dates or times for Spark."""
 _WORDS: Final = {
@@ -43,23 +44,29 @@ def _has(text: str, form: str) -> str:
 
 
 def number_of(text: str, kind: str) -> str:
-    """Return a text as a whole number or DOUBLE; it fails for any other text, and for one that Spark reads."""
+    """Return a text as a whole number or DOUBLE; it fails for any other text. Words for numbers are left to Spark."""
     if kind in WHOLE:
         return f"CAST({_part(text, _WHOLE_NUMBER)} AS {WHOLE[kind]})"
-    return f"CAST({_part(text, _NUMBER)} AS DOUBLE)"
+
+    def read(text: str) -> str:
+        known = holds_or_leaves(f"NOT {_has(text, _OTHER_NUMBERS)}")
+        return f"CASE WHEN {known} THEN CAST({_part(text, _NUMBER)} AS DOUBLE) END"
+
+    return once(text, read)
 
 
 def time_of(text: str, kind: str) -> str:
-    """Return a text as a date or time; it fails for any other text, and for one that only Spark reads."""
-    if kind == "date":
-        return f"CAST({_part(text, _ONLY_DATE)} AS DATE)"
-    if kind == "timestamp_ntz":
-        return f"CAST({_part(text, _TIME)} AS TIMESTAMP)"
+    """Return a text as a date or time; it fails for any other text. Times of another form are left to Spark."""
 
     def read(text: str) -> str:
-        zoned = f"make_timestamp(epoch_us(CAST({_part(text, _TIME_IN_ZONE)} AS TIMESTAMPTZ)))"
-        utc = f"CAST({_part(text, _TIME_IN_UTC)} AS TIMESTAMP)"
-        return f"CASE WHEN {_has(text, f'{_ZONE}$')} THEN {zoned} ELSE {utc} END"
+        forms = [_FORMS[kind]]
+        value = f"CAST({_part(text, _FORMS[kind])} AS {'DATE' if kind == 'date' else 'TIMESTAMP'})"
+        if kind == "timestamp":
+            forms.append(_TIME_IN_ZONE)
+            zoned = f"make_timestamp(epoch_us(CAST({_part(text, _TIME_IN_ZONE)} AS TIMESTAMPTZ)))"
+            value = f"CASE WHEN {_has(text, f'{_ZONE}$')} THEN {zoned} ELSE {value} END"
+        known = holds_or_leaves(" OR ".join([*(_has(text, form) for form in forms), f"NOT {_has(text, _MAYBE_TIME)}"]))
+        return f"CASE WHEN {known} THEN {value} END"
 
     return once(text, read)
 
@@ -88,7 +95,7 @@ def _tried_number(text: str, kind: str) -> str:
 
 
 def _tried_time(text: str, kind: str) -> str:
-    form = {"date": _ONLY_DATE, "timestamp_ntz": _TIME, "timestamp": _TIME_IN_UTC}[kind]
+    form = _FORMS[kind]
 
     def read(text: str) -> str:
         plain = f"TRY_CAST({_part(text, form)} AS {'DATE' if kind == 'date' else 'TIMESTAMP'})"

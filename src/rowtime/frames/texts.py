@@ -10,7 +10,7 @@ from sqlglot import exp
 from rowtime.frames.computed_parts import is_safe
 from rowtime.frames.kinds import array_text
 from rowtime.frames.regular_expressions import Regex, regex, replacement
-from rowtime.frames.values import Rule, Scope, Value, constant, holds_or_fails, once
+from rowtime.frames.values import Rule, Scope, Value, constant, holds_or_leaves, once
 from rowtime.frames.words import Untranslated, in_text
 
 _GROUPS: Final = 9  # of a regular expression, that DuckDB gives
@@ -141,7 +141,7 @@ def _cased(name: str) -> Rule:
     def rule(node: exp.Expr, scope: Scope) -> Value:
         def cased(text: str) -> str:
             known = f"strlen({text}) = length({text}) OR NOT regexp_matches({text}, '[{_ODD[name]}]')"
-            return f"CASE WHEN {holds_or_fails(known)} THEN {name}({text}) END"
+            return f"CASE WHEN {holds_or_leaves(known)} THEN {name}({text}) END"
 
         return Value(once(text_of(node.this, scope).sql, cased), "string")
 
@@ -173,7 +173,7 @@ def _where_alike(of: Value, pattern: Regex, call: Callable[[str], str]) -> str:
     """Return a call over a text, for those texts for which both systems match alike."""
     if not pattern.holds_for(of.sql):
         return call(of.sql)
-    return once(of.sql, lambda text: f"CASE WHEN {holds_or_fails(pattern.holds_for(text))} THEN {call(text)} END")
+    return once(of.sql, lambda text: f"CASE WHEN {holds_or_leaves(pattern.holds_for(text))} THEN {call(text)} END")
 
 
 def _matched(node: exp.Expr, scope: Scope) -> Value:

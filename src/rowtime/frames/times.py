@@ -13,7 +13,7 @@ from rowtime.frames.intervals import UNITS
 from rowtime.frames.kinds import TIMES
 from rowtime.frames.text_casts import YEAR, time_of
 from rowtime.frames.texts import literal, text_of
-from rowtime.frames.values import Rule, Scope, Value, cast, holds_or_fails, once
+from rowtime.frames.values import Rule, Scope, Value, cast, holds_or_leaves, once
 from rowtime.frames.words import Untranslated, in_text
 
 _FIELDS: Final = {"yyyy": "%Y", "y": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
@@ -85,7 +85,7 @@ def _written(time: str, pattern: str) -> str:
         whole += _FIELDS[part.field] if part.field else part.text.replace("%", "%%")
     text = f"strftime({time}, {in_text(whole)})"
     if "%Y" in whole:
-        text = f"CASE WHEN {holds_or_fails(f'year({time}) BETWEEN 1000 AND 9999')} THEN {text} END"
+        text = f"CASE WHEN {holds_or_leaves(f'year({time}) BETWEEN 1000 AND 9999')} THEN {text} END"
     return text
 
 
@@ -202,7 +202,7 @@ def _read(node: exp.Expr, scope: Scope) -> Value:
         order += " " + ":".join(groups[field] for field in ("HH", "mm", "ss") if field in groups)
 
     def read(text: str) -> str:
-        known = holds_or_fails(f"regexp_full_match({text}, {in_text(form)})")
+        known = holds_or_leaves(f"regexp_full_match({text}, {in_text(form)})")
         iso = f"regexp_replace({text}, {in_text(form)}, {in_text(order)})"
         return f"CASE WHEN {known} THEN CAST({iso} AS TIMESTAMP) END"
 

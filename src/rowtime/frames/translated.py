@@ -28,7 +28,7 @@ from rowtime.frames.scalars import SCALARS
 from rowtime.frames.statistics import STATISTICS
 from rowtime.frames.tables import Column
 from rowtime.frames.values import Scope, Value
-from rowtime.frames.words import Untranslated, in_text, quoted
+from rowtime.frames.words import LEFT, Untranslated, in_text, quoted
 
 _PASSED: Final = re.compile(r"\barray\((-?\d+)L\)")
 _FLOATING: Final = re.compile(r"\b(?:float|double)\b", re.IGNORECASE)
@@ -39,20 +39,23 @@ _RULES: Final = {**SCALARS, **FUNCTIONS, **AGGREGATES, **STATISTICS, **ARRAYS}
 
 def scope_of(columns: Mapping[str, Value]) -> Scope:
     """Return the scope for expressions over some columns; the same one for the same columns."""
-    return _scope(tuple((name, of.sql, of.type) for name, of in columns.items()))
+    return _scope(tuple((name, of.sql, of.type) for name, of in columns.items()), LEFT.get())
+
+
+def scope_of_fields(fields: tuple[Column, ...]) -> Scope:
+    """Return the scope for expressions over the columns of a frame; a duplicate name is not in it."""
+    return _scope(_named(fields), LEFT.get())
 
 
 @lru_cache(maxsize=2048)
-def scope_of_fields(fields: tuple[Column, ...]) -> Scope:
-    """Return the scope for expressions over the columns of a frame; a duplicate name is not in it."""
+def _named(fields: tuple[Column, ...]) -> tuple[tuple[str, str, str], ...]:
     names = [name.lower() for name, _ in fields]
-    columns = ((name, Value(f"c{n}", fields[n][1])) for n, name in enumerate(names) if names.count(name) == 1)
-    return scope_of(dict(columns))
+    return tuple((name, f"c{n}", fields[n][1]) for n, name in enumerate(names) if names.count(name) == 1)
 
 
 @lru_cache(maxsize=4096)
-def _scope(columns: tuple[tuple[str, str, str], ...]) -> Scope:
-    return Scope({name: Value(sql, kind) for name, sql, kind in columns}, _RULES)
+def _scope(columns: tuple[tuple[str, str, str], ...], left: frozenset[str]) -> Scope:
+    return Scope({name: Value(sql, kind) for name, sql, kind in columns}, _RULES, left)
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
+from zlib import crc32
 
 from sqlglot import exp
 
 from rowtime.frames.kinds import DECIMAL, PLAIN, WHOLE, decimal, sql_type
-from rowtime.frames.words import Untranslated
+from rowtime.frames.words import Untranslated, in_text
 
 T = TypeVar("T")
 TEXTS: Final = 4096  # that a scope remembers
@@ -98,10 +99,11 @@ class Value:
 
 @dataclass(frozen=True)
 class Scope:
-    """The columns by their names in lower case; ``rules`` translate expressions over them."""
+    """The columns by their names in lower case; ``rules`` translate expressions over them, except those in ``left``."""
 
     columns: Mapping[str, Value]
     rules: Mapping[type | str, Rule] = field(repr=False)
+    left: frozenset[str] = frozenset()
     _known: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False, compare=False)
 
     def remembered(self, key: tuple[str, str], make: Callable[[], T]) -> T:
@@ -121,8 +123,11 @@ class Scope:
         only(node, READS.get(type(node), USUAL))
         if isinstance(node, _CALLS) and any(map(_is_null_constant, node.iter_expressions())):
             raise Untranslated("NULL")  # DuckDB computes nothing else beside it
+        if self.left and mark_of(node) in self.left:
+            raise Untranslated("a value that only Spark knows")
         try:
-            return rule(node, self)
+            value = rule(node, self)
+            return Value(value.sql.replace(_HERE, in_text(_message(node))), value.type) if _HERE in value.sql else value
         except (
             AttributeError,
             KeyError,
@@ -145,6 +150,8 @@ class Scope:
         return value.sql
 
 
+_HERE: Final = "\ue000left\ue001"
+"""Stands for the mark of an expression, in the translation of its own node."""
 Rule = Callable[[exp.Expr, Scope], Value]
 """Translates one kind of node."""
 
@@ -245,6 +252,20 @@ def signed(of: Value) -> Value:
 def holds_or_fails(test: str) -> str:
     """Return a DuckDB condition that fails, by a division by zero, if it is false."""
     return f"1 // CAST({test} AS INTEGER) = 1"
+
+
+def holds_or_leaves(test: str) -> str:
+    """Return a DuckDB condition that fails if it is false: only Spark knows the value (`queries.Left`)."""
+    return f"CAST(CASE {test} WHEN true THEN 'true' WHEN false THEN {_HERE} END AS BOOLEAN)"
+
+
+def mark_of(node: exp.Expr) -> str:
+    """Return what stands for an expression in the message of an error."""
+    return f"{crc32(node.sql().encode()):08x}"
+
+
+def _message(node: exp.Expr) -> str:
+    return f"left to Spark {mark_of(node)}: {node.sql()}"
 
 
 def once(sql: str, use: Callable[[str], str]) -> str:

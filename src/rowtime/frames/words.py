@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
+from typing import Final
+
+LEFT: Final[ContextVar[frozenset[str]]] = ContextVar("LEFT", default=frozenset())
+"""The marks (`values.mark_of`) of expressions that have met a value for which only Spark knows the result.
+
+From then on they have no translation. A run has its own.
+"""
+
 
 class Untranslated(Exception):
     """An expression is not known to mean the same in both systems."""

@@ -21,13 +21,14 @@ from sqlglot import exp
 
 from rowtime.core.columns import BROKEN, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import causes
+from rowtime.core.log import LOG
 from rowtime.expr.conditions import col, columns_in, never_fails
 from rowtime.frames.answers import ANSWERS
 from rowtime.frames.catalyst import answered, part_of
 from rowtime.frames.failures import of_a_value
 from rowtime.frames.frame import Frame
-from rowtime.frames.queries import Uncomputed
-from rowtime.frames.words import Untranslated
+from rowtime.frames.queries import Left, Uncomputed
+from rowtime.frames.words import LEFT, Untranslated
 from rowtime.kernels.exact import Overflow
 from rowtime.operators.contract import Delta, Operator
 from rowtime.operators.events.failing_events import refuse_events
@@ -204,6 +205,17 @@ def closer(error: Exception, program: Program, tap: object, before: CloseLook | 
 def fails_for_a_value(error: Exception) -> bool:
     """Return True if an error may say that something cannot be computed for a value."""
     return any(isinstance(cause, Overflow | Uncomputed) or of_a_value(cause) for cause in causes(error))
+
+
+def left_by(error: BaseException) -> str:
+    """Return the mark of the expression that an error leaves to Spark; empty for none, or if it is left already."""
+    mark = next((cause.mark for cause in causes(error) if isinstance(cause, Left)), "")
+    return "" if mark in LEFT.get() else mark
+
+
+def note_left(why: object) -> None:
+    """Log that an expression is left to Spark."""
+    LOG.info("Catalyst computes an expression from now on: %s", why, extra={"event": "left"})
 
 
 def _readers_of(operators: Sequence[Operator]) -> dict[str, list[Operator]]:

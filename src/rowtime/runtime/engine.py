@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException
 from rowtime.core.errors import Failure, RowtimeError, refuse
 from rowtime.core.time import BEGINNING, wall_clock
 from rowtime.frames.queries import Uncomputed
+from rowtime.frames.words import LEFT
 from rowtime.operators.contract import Delta, Operator
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.stream import Stream
@@ -25,7 +26,7 @@ from rowtime.runtime.analysis import quietly, words_of
 from rowtime.runtime.arrivals import Arrivals
 from rowtime.runtime.brokers import answering
 from rowtime.runtime.claims import claim
-from rowtime.runtime.close_look import CloseLook, closer
+from rowtime.runtime.close_look import CloseLook, closer, left_by, note_left
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.endings import split_ends, with_end
 from rowtime.runtime.entries import cuts_input, entry_of
@@ -100,7 +101,7 @@ class Engine:
     def __post_init__(self) -> None:
         self.presence, self.watch, self._portions = Presence(self.program.operators), Watch(), Portions()
         self.plan = self.program.described()
-        self._fresh, self._failed = True, False
+        self._fresh, self._failed, self._leaves = True, False, frozenset[str]()
         self.skipped_in: Checkpoint | None = None  # the place of skipped rows, if not the checkpoint
         self._close_look: CloseLook | None = None
         self._ending: set[str] = set()
@@ -220,9 +221,14 @@ class Engine:
                 self._handing_over.forget()
                 self._recover(self.checkpoint.journal.settle())
             self._failed, attempts, late = True, attempts - 1, not is_here(self.spark)
+            LEFT.set(self._leaves)
             try:
                 report = self._ticked()
             except Uncomputed as error:
+                if left := left_by(error):
+                    self._leaves |= {left}
+                    note_left(error)
+                    continue
                 self._close_look = closer(error, self.program, self.tap, self._close_look)
                 if self._close_look is None:
                     raise uncomputed(error) from error

@@ -21,6 +21,7 @@ from rowtime.operators.contract import Distribution, Operator
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.runtime.clock_pass.pieces import Marks, MisjudgedError
+from rowtime.runtime.close_look import left_by
 from rowtime.runtime.executors.level_ticks import KeysTick, LastTick, PartTick
 from rowtime.runtime.executors.parts import Call, KeysPart, Part
 from rowtime.runtime.executors.scans import Read, copy_in, with_read
@@ -125,7 +126,7 @@ def computed_part(packed: bytes, number: int, read: Callable[[], Read], answers:
     except AllWanted as more:
         report = _wanting(more, level=0)
     except Exception as error:  # noqa: BLE001 - one task may be able to, or knows better why not
-        report = Report(undivided=f"{type(error).__name__}: {error}")
+        report = Report(undivided=f"{type(error).__name__}: {error}", left=left_by(error))
     finally:
         ANSWERS.reset(token)
     return [pickle.dumps(report)] * max(keyed, 1)
@@ -174,7 +175,7 @@ def computed_keys(packed: bytes, number: int, given: Sequence[bytes], answers: A
     except AllWanted as more:
         return pickle.dumps(_wanting(more, level=1))
     except Exception as error:  # noqa: BLE001 - as above
-        return pickle.dumps(Report(undivided=f"{type(error).__name__}: {error}"))
+        return pickle.dumps(Report(undivided=f"{type(error).__name__}: {error}", left=left_by(error)))
     finally:
         ANSWERS.reset(token)
 
@@ -239,7 +240,7 @@ def _whole(work: Work, parts: Sequence[Part], of_keys: Sequence[KeysPart]) -> Re
     except AllWanted as more:
         return _wanting(more, level=1)
     except Exception as error:  # noqa: BLE001 - as above
-        return Report(undivided=f"{type(error).__name__}: {error}")
+        return Report(undivided=f"{type(error).__name__}: {error}", left=left_by(error))
 
 
 def _wanting(more: AllWanted, level: int) -> Report:

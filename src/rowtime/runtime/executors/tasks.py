@@ -16,7 +16,7 @@ from rowtime.operators.contract import Delta
 from rowtime.operators.streams.computed_once import loaded
 from rowtime.plan.levels import Levels
 from rowtime.runtime.clock_pass.pieces import Marks
-from rowtime.runtime.close_look import fails_for_a_value
+from rowtime.runtime.close_look import fails_for_a_value, note_left
 from rowtime.runtime.executors.catalyst_steps import Questions
 from rowtime.runtime.executors.executor import Executor, Job, SparkJob
 from rowtime.runtime.executors.levels import Divided
@@ -69,6 +69,7 @@ class Tasks:
         self._whole = -1  # the tick that one task computes
         self._starts: tuple[int, Starts] = -1, {}  # the tick that is divided again
         self._divides = Attempts()
+        self._leaves: frozenset[str] = frozenset()  # marks of expressions that are left to Spark
         self._wrote: Mapping[str, int] = {}  # by sink, the rows of the last tick that was divided
         self._exchanged: int | None = None  # bytes between levels in the last tick that was divided
 
@@ -107,7 +108,7 @@ class Tasks:
         self._questions = self._questions.of(running.spark)
         types = {node.name: running.types(node) for node in steps.operators}
         portable = {name: stage.portable() for name, stage in stages.items()}
-        work = Work(tick, steps, taken, portable, types, looks)
+        work = Work(tick, steps, taken, portable, types, looks, left=self._leaves)
         try:
             self._rehearse(running.spark, work)
             questions = self._questions_of(running, looks=looks)
@@ -122,6 +123,8 @@ class Tasks:
             raise (
                 self._leave(running, str(error), looks=True, always=False) if looks else ValueFails(str(error))
             ) from error
+        if report.left:
+            raise self._leave_to_spark(report)
         if report.wanted:
             more = questions.more(running.spark, report.wanted, report.rounds)
             if not report.by_value:
@@ -174,6 +177,8 @@ class Tasks:
         job = Job(packed, many, keyed, levels.alone and not last.rounds, scans, first, last)
         report: Report = pickle.loads(self.executor.divided(spark, job))  # noqa: S301 - our own
         self._exchanged = report.exchanged or self._exchanged
+        if report.left:
+            return report
         if not report.starts and not report.undivided and not report.undecoded:
             self._note_written(report, work.stages)
             return report  # it may want more of Spark
@@ -235,6 +240,14 @@ class Tasks:
             self._looking = running.number, questions
         else:
             self._questions = questions
+        return MoreQuestions(why)
+
+    def _leave_to_spark(self, report: Report) -> LeftToDriver:
+        """Leave an expression to Spark from this tick on; return what the tick ends with."""
+        self._leaves |= {report.left}
+        self._rehearsed = False
+        why = report.undivided or report.failed
+        note_left(why)
         return MoreQuestions(why)
 
     def _leave(self, running: RunningTick, why: str, *, looks: bool, always: bool) -> LeftToDriver:

@@ -20,11 +20,12 @@ from rowtime.core.clock import Clocks
 from rowtime.core.imported import staying
 from rowtime.core.stores import Place
 from rowtime.frames.answers import ANSWERS, Answers, Part
+from rowtime.frames.words import LEFT
 from rowtime.operators.contract import Operator
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.runtime.begun import Begun, Outcome
-from rowtime.runtime.close_look import fails_for_a_value
+from rowtime.runtime.close_look import fails_for_a_value, left_by
 from rowtime.runtime.executors.scans import Read, Undecoded, copy_in, with_read
 from rowtime.runtime.executors.steps import AllWanted, Steps
 from rowtime.runtime.held import held
@@ -53,7 +54,7 @@ class Work:
     """The work of one tick; ``types``: of all columns, by operator; ``stages``: portable ones, by sink.
 
     ``looks``: it is examined row by row, because a value has failed. ``divided``: the ranges in parts. ``kept``: where
-    segments are, if the tick has another folder.
+    segments are, if the tick has another folder. ``left``: marks of expressions that are left to Spark.
     """
 
     tick: Begun
@@ -64,6 +65,7 @@ class Work:
     looks: bool = False
     divided: Divided | None = None
     kept: Place | None = None
+    left: frozenset[str] = frozenset()
 
     def packed(self) -> bytes:
         """Return the work as bytes; raises ``NeedsSparkError`` if a part of it belongs to the driver's process.
@@ -84,8 +86,9 @@ class Report:
     be for the value of a row; ``undecoded``: nothing has begun, because Spark has to decode some rows. ``wanted``: the
     expressions of which Spark has to say more (of a value that has failed: once rows are examined one by one), and
     whether their values are wanted; ``rounds``: in how many, by operator. ``undivided``: why several tasks
-    cannot compute it; ``starts``: the marks from which they have to judge. ``spread``: over the tasks of Spark;
-    ``exchanged``: the bytes that went from those of level 0 to the next ones.
+    cannot compute it; ``left``: the mark of an expression that is left to Spark from now on. ``starts``: the marks
+    from which they have to judge. ``spread``: over the tasks of Spark; ``exchanged``: the bytes that went from level 0
+    to the next one.
     """
 
     outcome: Outcome | None = None
@@ -98,6 +101,7 @@ class Report:
     wanted: Mapping[Part, bool] = field(default_factory=dict)
     rounds: Mapping[str, int] = field(default_factory=dict)
     undivided: str = ""
+    left: str = ""
     starts: Mapping[Call, Mapping[int, Marks]] = field(default_factory=dict)
     spread: Spread = Spread(1)  # noqa: RUF009 - it is frozen
     exchanged: int = 0
@@ -108,7 +112,7 @@ class Unknown(Exception):
 
 
 def unpacked(packed: bytes) -> Work:
-    """Return packed work; raises ``Unknown``."""
+    """Return packed work, and let its expressions that are left to Spark have no translation; raises ``Unknown``."""
     places, work = pickle.loads(packed)  # noqa: S301 - the driver's own
     sys.path += [place for place in places if place not in sys.path]
     try:
@@ -116,6 +120,7 @@ def unpacked(packed: bytes) -> Work:
             unpacked: Work = pickle.loads(work)  # noqa: S301 - as above
     except Exception as error:
         raise Unknown(f"code that is not where the task is: {type(error).__name__}: {error}") from error
+    LEFT.set(unpacked.left)
     return unpacked
 
 
@@ -177,8 +182,10 @@ def computed(packed: bytes, read: Callable[[], Read], answers: Answers) -> bytes
     except NeedsSparkError as needs:
         report = Report(failed=_reason(needs), always=True)
     except Exception as error:  # noqa: BLE001 - as said above
-        report = Report(failed=f"{type(error).__name__}: {error}", by_value=fails_for_a_value(error))
-        if report.by_value and work.steps.look is not None and not work.looks:
+        report = Report(
+            left=left_by(error), failed=f"{type(error).__name__}: {error}", by_value=fails_for_a_value(error)
+        )
+        if report.by_value and not report.left and work.steps.look is not None and not work.looks:
             needed = tried(packed, read, answers, looks=True)
             report = report if needed is None else replace(report, wanted=needed.parts, rounds=needed.rounds)
     finally:
