@@ -37,6 +37,7 @@ class Divided(SparkJob):
 
     few: int = 0
     few_bytes: int = 0
+    few_written: int = 0
     numbers: Iterator[int] = field(default_factory=lambda: cycle((3, 2, 2, 5, 4, 3)))
 
     def tasks(self, spark: SparkSession) -> int:  # noqa: ARG002 - the contract's

@@ -27,7 +27,6 @@ def forget() -> Iterator[None]:
     """Forget translations from before a fault, and its own."""
 
     def forgotten() -> None:
-        translated.scope_of_fields.cache_clear()
         translated._scope.cache_clear()
 
     forgotten()
@@ -108,7 +107,6 @@ def test_a_wrong_translation_is_found(
     table, kinds, _ = draw("fault", 0)
     assert not way(spark, table, kinds, texts).differ
     plant(monkeypatch)
-    translated.scope_of_fields.cache_clear()
     translated._scope.cache_clear()
     assert way(spark, table, kinds, texts).differ
 

@@ -64,7 +64,12 @@ class Changing(InProcess):
         return next(self.numbers)
 
 
-WAYS: Final = {"2": 2, "5": 5, "2 without keys": InProcess(2, few_bytes=1 << 30), "changing": Changing}
+WAYS: Final = {
+    "2": 2,
+    "5": 5,
+    "2 without keys": InProcess(2, few_bytes=1 << 30, few_written=1 << 30),
+    "changing": Changing,
+}
 
 
 @pytest.fixture

@@ -33,6 +33,8 @@ def _cast(node: exp.Expr, scope: Scope) -> Value:
     if kind.startswith("STRUCT") and of.type != "void":
         return _renamed_struct(of, kind)
     tries = bool(node.args.get("safe"))
+    if isinstance(node.this, exp.Literal) and node.this.is_string and not tries and kind != "string":
+        raise Untranslated(node.sql())  # Spark refuses one that is no such value before the first row
     if tries and of.type != "string" and not (of.whole and kind in WHOLE):
         raise Untranslated(node.sql())
     sql = None if of.type in (kind, "void") else _converted(of, kind, tries=tries)
