@@ -67,6 +67,10 @@ class Earliest(exp.Expression, exp.Func):
     """A fact of the binder about a column: no row at a rowtime t, or later, has a value below ``this`` at t."""
 
 
+class IfGiven(exp.Expression, exp.Func):
+    """A fact of the binder about a column: it is ``this``, a function of the rowtime, or NULL."""
+
+
 class Before(exp.Expression, exp.Func):
     """The last instant before ``this``, a rowtime of rows that are stamped with the end of the group that made them."""
 

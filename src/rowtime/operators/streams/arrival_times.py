@@ -12,8 +12,14 @@ _NAMED_BY: Final = ("rowtime.column", "rowtime")  # the latter is that of a Fram
 
 def is_timed_by_arrival(source: tuple[str, tuple[tuple[str, str], ...]]) -> bool:
     """Return True if every rowtime of a stream is its row's arrival time; ``source``: format and options."""
+    return source[0] in RECORDED and not named_rowtime(source)
+
+
+def named_rowtime(source: tuple[str, tuple[tuple[str, str], ...]]) -> str:
+    """Return the name of the column or field that gives the rowtimes of a recorded stream; empty if there is none."""
     kind, options = source
-    return kind in RECORDED and not any(name.lower() in _NAMED_BY and value for name, value in options)
+    names = (value for name, value in options if name.lower() in _NAMED_BY) if kind in RECORDED else iter(())
+    return next(filter(None, names), "")
 
 
 def is_timed_by_files(source: tuple[str, tuple[tuple[str, str], ...]]) -> bool:

@@ -25,6 +25,7 @@ from rowtime.operators.over.over_calls import Call
 from rowtime.operators.rows.select import Item, Select
 from rowtime.operators.streams.union_all import UnionAll
 from rowtime.plan.bind.join_range import Clause, comparisons
+from rowtime.plan.bind.rowtime_columns import rowtime_named
 from rowtime.plan.bind.scope import From, Input, null_of, type_of
 from rowtime.plan.bind.sources import Binder
 from rowtime.sql.dialect import Rowtime
@@ -44,9 +45,15 @@ def refuse_as_of(text: str, item: exp.Expr, what: str, hint: str) -> None:
         raise refuse_at(text, version, CODE, what, hint)
 
 
-def take_match(text: str, node: exp.Join, right: str) -> None:
-    """Translate ASOF JOIN … MATCH_CONDITION to its meaning: the right FOR SYSTEM_TIME AS OF the left's rowtime."""
-    source = node.this
+def take_match(text: str, node: exp.Join, inputs: Sequence[From]) -> None:
+    """Translate ASOF JOIN … MATCH_CONDITION to its meaning: the right FOR SYSTEM_TIME AS OF the left's rowtime.
+
+    ``inputs``: the left and the right ones. A column that equals the rowtime of its input stands for it.
+    """
+    source, right = node.this, inputs[RIGHT].inputs[0].alias
+    for times in filter(None, (source.args.get("match"), source.args.get("version"))):
+        for column in list(times.find_all(exp.Column)):
+            column.replace(rowtime_named(column, inputs))
     match = source.args.get("match")
     if str(node.args.get("method") or "").upper() != "ASOF":
         if match is None:

@@ -37,6 +37,11 @@ class Range:
     vague: tuple[exp.Expr, ...] = ()
     """Those of them whose limits are not known."""
 
+    @property
+    def known(self) -> bool:
+        """Return True if conditions compare rowtimes, and all their limits are known."""
+        return bool(self.timed) and not self.vague
+
     def at_least(self, low: int) -> Range:
         """Add a lower limit."""
         return replace(self, low=low if self.low is None else max(self.low, low))
@@ -50,8 +55,9 @@ class Range:
 class Clause:
     """One JOIN with both of its inputs, whose names are unique.
 
-    ``outer``: the sides whose rows are emitted without a match. ``same``: columns that equal the rowtime. ``alone``:
-    only left rows are emitted, those with a match (``left_semi``) or without one (``left_anti``).
+    ``outer``: the sides whose rows are emitted without a match. ``same``: columns that equal the rowtime;
+    ``optional``: those that may be NULL instead. ``alone``: only left rows are emitted, those with a match
+    (``left_semi``) or without one (``left_anti``).
     """
 
     node: exp.Join
@@ -60,6 +66,7 @@ class Clause:
     columns: tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
     outer: tuple[bool, bool]
     same: Mapping[str, str]
+    optional: frozenset[str] = frozenset()
     tabled: bool = False
     alone: str = ""
 

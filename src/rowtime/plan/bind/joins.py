@@ -16,7 +16,6 @@ from rowtime.core.columns import PLACES, ROWTIME
 from rowtime.core.errors import Problem, Refused
 from rowtime.core.time import END
 from rowtime.expr.conditions import col, columns_in
-from rowtime.expr.grids import on_grid
 from rowtime.expr.many_rows import has_aggregates
 from rowtime.operators.joins.join import EVER, Join
 from rowtime.operators.joins.of_rows import Side
@@ -28,11 +27,12 @@ from rowtime.plan.bind.as_of import AsOf, take_match
 from rowtime.plan.bind.correlation import is_derived
 from rowtime.plan.bind.join_range import Clause, Range, between, comparisons, missing_limit, unique, windows
 from rowtime.plan.bind.join_times import Untimed, compares_windows
+from rowtime.plan.bind.rowtime_columns import is_rowtime, over_rowtimes
 from rowtime.plan.bind.scope import From, Input, Scope
 from rowtime.plan.bind.sources import Binder
 from rowtime.plan.bind.values_below import computed_below
 from rowtime.plan.file_times import timed_by_files
-from rowtime.sql.nodes import CurrentRowTimestamp
+from rowtime.sql.nodes import CurrentRowTimestamp, IfGiven
 from rowtime.sql.places import place_of, refuse_at
 
 _ALONE = {"SEMI": "left_semi", "ANTI": "left_anti"}
@@ -58,7 +58,7 @@ class Joins:
 
     def bind(self, left: From, right: From, node: exp.Join) -> From:
         """Return the join of the input before a JOIN with the one after it."""
-        take_match(self.text, node, right.inputs[0].alias)
+        take_match(self.text, node, (left, right))
         tables = [is_table(source.node) for source in (left, right)]
         clause = self._clause(left, right, node, tabled=any(tables))
         on, merged = self._condition(clause)
@@ -93,20 +93,21 @@ class Joins:
         times = (ROWTIME, ROWTIME) if tabled else (PLACES[0][0], PLACES[1][0])
         plain = tabled and (kind in _ALONE or is_derived(node))  # a filter, or beside hidden columns: names stay
         sides = [self._qualified(left, times[0], wanted, plain=plain), self._qualified(right, times[1], wanted)]
-        same = {name: time for _, _, rowtimes in sides for name, time in rowtimes.items()}
+        same = {name: time for _, _, rowtimes, _ in sides for name, time in rowtimes.items()}
         outer = (side in ("LEFT", "FULL") or kind in _ALONE, side in ("RIGHT", "FULL"))
         inputs, columns = (sides[0][0], sides[1][0]), (sides[0][1], sides[1][1])
-        return Clause(node, (left, right), inputs, columns, outer, same, tabled, _ALONE.get(kind, ""))
+        optional = frozenset().union(*(loose for *_, loose in sides))
+        return Clause(node, (left, right), inputs, columns, outer, same, optional, tabled, _ALONE.get(kind, ""))
 
     def _qualified(
         self, source: From, time: str, wanted: set[str] | None, *, plain: bool = False
-    ) -> tuple[tuple[Input, ...], tuple[tuple[str, str], ...], dict[str, str]]:
+    ) -> tuple[tuple[Input, ...], tuple[tuple[str, str], ...], dict[str, str], set[str]]:
         """Return inputs with names unique in a join, the name of each column, and the columns equal to ``time``.
 
-        ``time`` is the rowtime. ``plain``: columns keep their names.
+        Last are those that may be NULL instead. ``time`` is the rowtime. ``plain``: columns keep their names.
         """
         alone = len(source.inputs) == 1
-        inputs, renamed, same = [], [], {}
+        inputs, renamed, same, loose = [], [], {}, set[str]()
         for part in source.inputs:
             columns = []
             for name, column in part.columns:
@@ -116,14 +117,15 @@ class Joins:
                 self._taken.add(new.lower())
                 columns.append((name, replace(column, name=new)))
                 renamed.append((column.name, new))
-                if (value := source.lineage.get(column.name)) is not None and on_grid(value) == col(ROWTIME):
+                if is_rowtime(value := source.lineage.get(column.name)):
                     same[new] = time
                 elif column.name in source.own:
                     same[new] = source.own[column.name]
+                loose |= {new} if isinstance(value, IfGiven) or column.name in source.optional else set()
             own = part.rowtime
             inputs.append(replace(part, columns=tuple(columns), rowtime=time if own == ROWTIME else own))
             renamed += [(own, own)] if not alone and own not in (ROWTIME, "") else []
-        return tuple(inputs), tuple(renamed), same
+        return tuple(inputs), tuple(renamed), same, loose
 
     def _condition(self, clause: Clause) -> tuple[exp.Expr | None, dict[str, exp.Expr]]:
         """Return ON, bound, and what the columns of USING mean."""
@@ -169,7 +171,7 @@ class Joins:
         arrival = on.find(CurrentRowTimestamp)
         if arrival is not None:
             raise self._refused("R112", "CURRENT_ROW_TIMESTAMP is not allowed in ON", arrival, "Select it below.")
-        bound = _over_rowtimes(scope.bind(on), clause.same)
+        bound = over_rowtimes(clause, scope.bind(on))
         aliases = " or ".join(f"{source.alias}.ROWTIME" for side in clause.inputs for source in side)
         if not clause.tabled and any(column.name == ROWTIME for column in bound.find_all(exp.Column)):
             hint = f"Write {aliases}."
@@ -222,10 +224,10 @@ class Joins:
         conditions = []
         for part in comparisons(where.this) if where is not None else ():
             scope = Scope(self.text, clause.both)
-            bound = _over_rowtimes(scope.bind(part), clause.same)
+            bound = over_rowtimes(clause, scope.bind(part))
             plain = not (scope.problems or scope.promises or has_aggregates(bound) or part.find(CurrentRowTimestamp))
             if plain and ROWTIME not in columns_in([bound]):
-                conditions.append(bound)
+                conditions += comparisons(bound)
         return conditions
 
     def _open(self, clause: Clause, distance: Range, above: list[exp.Expr]) -> Range:
@@ -365,7 +367,7 @@ class Joins:
             hint = self._limited(clause, distance)
             self.sources.warnings.append(Problem("R185", what, place_of(self.text, place), hint, warns=True))
         seen = inputs[: len(clause.inputs[0])] if clause.alone else inputs
-        return From(node, tuple(seen), lineage, merged, own)
+        return From(node, tuple(seen), lineage, merged, own, clause.optional)
 
 
 def _all(tests: Sequence[exp.Expr]) -> exp.Expr | None:
@@ -390,11 +392,3 @@ def _named(column: exp.Column, inputs: set[str], columns: Mapping[str, set[str]]
     if len(names) == 2 and names[1] not in columns.get(names[0], {names[1]}):  # noqa: PLR2004 - a name and its input
         return names
     return names if len(names) > 2 or names[0] not in inputs else names[1:] or names  # noqa: PLR2004 - a name and its input
-
-
-def _over_rowtimes(node: exp.Expr, same: Mapping[str, str]) -> exp.Expr:
-    """Return the condition with the rowtime in place of columns that equal it."""
-    for column in list(node.find_all(exp.Column)):
-        if column.name in same:
-            column.set("this", exp.to_identifier(same[column.name], quoted=True))
-    return node

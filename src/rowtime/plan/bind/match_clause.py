@@ -195,7 +195,7 @@ class MatchClause:
             what = "MATCH_RECOGNIZE needs ORDER BY ROWTIME"
             self.scope.refuse("R177", what, self.node, _ROWTIME_FIRST)
             return
-        led = self.scope.bind(first.this).unnest()
+        led = self.scope.computed(self.scope.bind(first.this)).unnest()
         if not isinstance(led, exp.Column) or led.name != ROWTIME or first.args.get("desc"):
             what = "ORDER BY of MATCH_RECOGNIZE begins with ROWTIME, in ascending order"
             self.scope.refuse("R177", what, first, _ROWTIME_FIRST)

@@ -28,7 +28,7 @@ from rowtime.plan.bind.windows import GROUP_FUNCTIONS, LATER, WINDOW_TIME, Windo
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.foreign_calls import foreign_call, word
 from rowtime.sql.generate import to_rowtime, to_spark
-from rowtime.sql.nodes import CurrentRowTimestamp, Lifetime, LifetimeEdge, Monotonic, PeriodPredicate
+from rowtime.sql.nodes import CurrentRowTimestamp, IfGiven, Lifetime, LifetimeEdge, Monotonic, PeriodPredicate
 from rowtime.sql.places import place_of, position, span
 
 _OF_THE_INPUT = "The result of a stream may depend only on its input; use a column instead."
@@ -58,7 +58,8 @@ class Input:
 class From:
     """The input of a SELECT: one operator with the columns of all inputs; ``merged``: the meaning of those of USING.
 
-    ``lineage``: columns that are functions of the rowtime; ``own``: that equal the rowtime (a column) of their input.
+    ``lineage``: columns that are functions of the rowtime; ``own``: that equal the rowtime (a column) of their input,
+    or may be NULL instead (``optional``).
     """
 
     node: Operator
@@ -66,6 +67,7 @@ class From:
     lineage: Mapping[str, exp.Expr] = field(default_factory=dict)
     merged: Mapping[str, exp.Expr] = field(default_factory=dict)
     own: Mapping[str, str] = field(default_factory=dict)
+    optional: frozenset[str] = frozenset()
 
     @property
     def shown(self) -> list[Input]:
@@ -109,8 +111,7 @@ class Scope:
     def rowtime(self) -> str:
         """Return how the rowtime of the rows is written."""
         shown = self.source.shown
-        alias = shown[0].alias if len(shown) == 1 else ""
-        return f"{alias}.ROWTIME" if alias else "ROWTIME"
+        return f"{shown[0].alias}.ROWTIME" if len(shown) == 1 and shown[0].alias else "ROWTIME"
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -231,10 +232,9 @@ class Scope:
             return self._arrival(part)
         if isinstance(part, LifetimeEdge) or (is_current_bound(part) and self._has_bound):
             return _named(part.args.get("which") or BOUND_BEFORE, part)
-        if isinstance(part, Monotonic) and not is_constant(part.this):
-            text = to_spark(part.this)
-            if text not in self.promises:
-                self.promises[text] = (self.gate(), part.this.copy())
+        promise = to_spark(part.this) if isinstance(part, Monotonic) and not is_constant(part.this) else ""
+        if promise and promise not in self.promises:
+            self.promises[promise] = (self.gate(), part.this.copy())
         if isinstance(part, exp.Anonymous) and part.name.upper() in GROUP_FUNCTIONS:
             return self.windows.bind(self, part)
         if isinstance(part, exp.Window) and self.over is not None and not any(map(foreign_call, part.this.walk())):
@@ -312,8 +312,7 @@ class Scope:
         """Return the expression's clock: over the rowtime and marks of order checks, if its columns follow them."""
 
         def follow(part: exp.Expr) -> exp.Expr:
-            expression = self._lineage(part)
-            if expression is not None:
+            if (expression := self._lineage(part)) is not None:
                 return expression.copy()
             if isinstance(part, Monotonic) and to_spark(part.this) in self.promises:
                 return mark_of(self.promises[to_spark(part.this)][0])
@@ -331,7 +330,8 @@ class Scope:
         return _replaced(node.copy(), follow)
 
     def _lineage(self, part: exp.Expr) -> exp.Expr | None:
-        return {**self.source.lineage, **self.windows.lineage}.get(part.name) if isinstance(part, exp.Column) else None
+        known = {**self.source.lineage, **self.windows.lineage}.get(part.name) if isinstance(part, exp.Column) else None
+        return None if isinstance(known, IfGiven) else known
 
 
 def is_current_bound(node: exp.Expr) -> bool:

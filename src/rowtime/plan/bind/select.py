@@ -47,6 +47,7 @@ from rowtime.plan.bind.orders import Sort, bind_sort, clocks_after, equal_to_row
 from rowtime.plan.bind.over import Windowing
 from rowtime.plan.bind.panes import PaneGrouping, has_panes
 from rowtime.plan.bind.qualify import qualified, refuse_in_where
+from rowtime.plan.bind.rowtime_columns import or_left_out, selected, where_given
 from rowtime.plan.bind.scope import From, Scope
 from rowtime.plan.bind.select_list import items_of
 from rowtime.plan.bind.sources import Binder, BoundQuery, Sources
@@ -220,7 +221,7 @@ class _SelectBinder:
             refuse_in_select(self.query, scope)
         build = self._built(scope, self._where(scope))
         if scope.problems:
-            raise Refused(*scope.problems)
+            raise Refused(*or_left_out(self.query, scope))
         return build()
 
     def _where(self, scope: Scope) -> exp.Expr | None:
@@ -235,6 +236,7 @@ class _SelectBinder:
         if has_aggregates(condition):
             scope.refuse("R116", "WHERE cannot contain an aggregate", where, "Use HAVING.")
         scope.row_facts |= {column: within(fact, column, condition) for column, fact in scope.facts.items()}
+        scope.source = replace(scope.source, lineage=where_given(scope.source.lineage, condition))
         name = unknown_at_first(condition, scope.input)
         if name is not None:
             what = f"WHERE drops the first row: {name} is NULL there, so the condition is neither true nor false"
@@ -297,6 +299,7 @@ class _SelectBinder:
             if not hidden:
                 clocks = {item.column.name: (item, scope.inlined(item.expression)) for item in items}
                 lineage = {name: at for name, (item, at) in clocks.items() if is_clock(scope, item, at)}
+                lineage |= selected(items, scope.source.lineage)
                 return BoundQuery(Select(self.sources.fresh(f"{self.name}.select"), source, items, condition), lineage)
             below = Select(self.sources.fresh(f"{self.name}.select"), source, items, condition, hidden)
             name = self.sources.fresh(self.name)

@@ -38,6 +38,7 @@ from rowtime.plan.bind.ledger import system_stream
 from rowtime.plan.bind.pump_edge import PumpEdge, edge_of, pump_name
 from rowtime.plan.bind.pump_list import by_place
 from rowtime.plan.bind.rejected import refused_by_pump, refused_rows
+from rowtime.plan.bind.rowtime_columns import rowtime_column
 from rowtime.plan.bind.scope import mark_of, null_of
 from rowtime.plan.bind.stream_defs import TEMPORARY, StreamDef, demands_of
 from rowtime.plan.enforce import Enforcer
@@ -266,7 +267,7 @@ class Sources:
 
     def _in_order(self, stream: StreamDef, node: Operator, source: Stream | None) -> BoundQuery:
         """Return a stream above the checks of its declared orders; ``source``: has the bounds of its writers."""
-        lineage: dict[str, exp.Expr] = {}
+        lineage = rowtime_column(stream) if node is source else {}
         gate = source if source is not None and source.column_bounds else None
         if stream.event_time is not None:
             given = source if source is not None and source.event_bounds else None
