@@ -1,4 +1,4 @@
-"""The size of modules and functions: no module over 400 lines; the medians are reported.
+"""The size of modules and functions: no module over 600 lines; the medians are reported.
 
 A module that has grown past the limit holds more than one concept: split it by them.
 """
@@ -13,8 +13,8 @@ from statistics import median
 from typing import Final
 
 SOURCE: Final = Path(__file__).parent.parent / "src"
-LIMIT: Final = 400
-NEAR: Final = 350
+LIMIT: Final = 600
+NEAR: Final = 500
 LONG_FUNCTION: Final = 50
 
 

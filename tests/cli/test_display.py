@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from rowtime.cli.display import Display
+from rowtime.cli.display import Display, Lines, Snapshot, _left, screen
 from rowtime.cli.figures import Figures, Reached
-from rowtime.cli.views import Lines, Snapshot, _left, screen
 from rowtime.plan.waiting import Wait
 
 WAIT = Wait("query.group", "group by", 3, "2024-01-01 00:01:30", "clicks", "main", "type rowtime bound clicks '<time>'")

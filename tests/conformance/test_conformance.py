@@ -16,7 +16,7 @@ from conformance.page import page
 from conformance.pipelines import drawn
 from conformance.verdicts import DIFFERENT, OUTCOMES, REFUSED, RIGHT, WRONG, Suite, Verdict, wrong
 from conformance.views import View
-from rowtime.operators.over import over
+from rowtime.operators.over import over_memory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,7 +122,7 @@ def test_random_pipelines_have_the_rows_of_duckdb(spark: SparkSession) -> None:
 def test_a_planted_fault_is_found_and_made_small(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     inputs = Inputs(Inputs.of("planted").streams, frozenset(), 3)
     found = next(one for n in range(200) if _keeps_rows(one := drawn(f"planted/{n}")) and not problems(inputs, one))
-    monkeypatch.setattr(over, "alive", lambda rows, _: rows.slice(0, 0))
+    monkeypatch.setattr(over_memory, "alive", lambda rows, _: rows.slice(0, 0))
     (differs,), _ = differential._both(spark, differential.DuckDB(), inputs, [found])
     assert differs is not None
     told = differential._shrunk(spark, differential.DuckDB(), inputs, found, differs)

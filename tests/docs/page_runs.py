@@ -329,7 +329,7 @@ def _fixed() -> ExitStack:
     arrival = SimpleNamespace(time_ns=lambda: to_micros(ARRIVAL) * 1000)
     stack.enter_context(patch("rowtime.core.time.time", arrival))
     name = SimpleNamespace(uuid4=lambda: UUID(int=0x9A1FBBA4A2C8 << 80))
-    stack.enter_context(patch("rowtime.runtime.acting_statements.uuid", name))
+    stack.enter_context(patch("rowtime.runtime.first_start.uuid", name))
     return stack
 
 

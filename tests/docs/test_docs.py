@@ -201,7 +201,7 @@ def test_the_page_on_observing_lists_the_records_of_the_log() -> None:
 
 
 def test_the_page_on_observing_lists_the_metrics_and_no_others() -> None:
-    from rowtime.observe.families import FAMILIES
+    from rowtime.observe.metrics import FAMILIES
 
     page = (ROOT / "docs/observing.md").read_text(encoding="utf-8")
     found = re.findall(r"^\| `(rowtime_\w+)` \| (.*?) ?\| (\w+) \| (.+) \|$", page, re.MULTILINE)

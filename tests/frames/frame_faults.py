@@ -20,7 +20,7 @@ from rowtime.frames import (
     text_casts,
     translated,
 )
-from rowtime.frames.intervals import UNITS
+from rowtime.frames.times import UNITS
 from rowtime.frames.values import Rule, Scope, Value, cast
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from reliability.broker import Broker
 from rowtime.core.errors import Failure, Refused
 from rowtime.runtime.brokers import Brokers
 from rowtime.runtime.sinks import kafka_exactly_once
-from rowtime.runtime.sinks.kafka_exactly_once import TransactionalSink
-from rowtime.runtime.sinks.transactions import Mark, Transactions
+from rowtime.runtime.sinks.kafka_exactly_once import Mark, TransactionalSink, Transactions
 from tests.deaths import Died, dying
 from tests.kafka.test_kafka_sink import headers
 

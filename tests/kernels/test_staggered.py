@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowtime.kernels.staggered import opening
+from rowtime.operators.windows.stagger import opening
 
 LENGTH = 10
 

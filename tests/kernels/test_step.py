@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rowtime.core.time import BEGINNING
 from rowtime.kernels.guard import EARLY, LATE, OK, Limits
-from rowtime.kernels.step import step_limit
+from rowtime.operators.gates.split import step_limit
 from tests.oracle.guard import judge_steps
 
 NAMES = {OK: "OK", EARLY: "EARLY", LATE: "LATE"}

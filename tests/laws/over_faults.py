@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import rowtime.kernels.windowed as windowed_module
-import rowtime.operators.over.over as over_module
+import rowtime.operators.over.over_memory as memory_module
 import rowtime.operators.over.slices as slices_module
 from rowtime.kernels import window_functions
-from rowtime.operators.over.over import Over
 from rowtime.operators.rows.ends import Ends
 from rowtime.plan.bind import numbering
 from tests.laws.fault_rows import Plant, item
@@ -38,8 +37,8 @@ def _numbers_in_stream_order(patch: pytest.MonkeyPatch) -> None:
 
 
 def _rows_of_a_range_forgotten_early(patch: pytest.MonkeyPatch) -> None:
-    real = over_module.alive
-    patch.setattr(over_module, "alive", lambda rows, clock: real(rows, clock + 6 * HALF))
+    real = memory_module.alive
+    patch.setattr(memory_module, "alive", lambda rows, clock: real(rows, clock + 6 * HALF))
 
 
 def _lower_end_left_out(patch: pytest.MonkeyPatch) -> None:
@@ -67,7 +66,8 @@ def _a_rank_a_row(patch: pytest.MonkeyPatch) -> None:
 
 
 def _accumulators_not_kept(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Over, "_keep", lambda self, tick, answer, clock: self._add(tick, "rows", answer.kept, clock))
+    memory, real = memory_module.Memory, memory_module.Memory.keep
+    patch.setattr(memory, "keep", lambda self, answer, clock: real(self, replace(answer, heads=None), clock))
 
 
 def _a_row_less_kept(patch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 
 from rowtime.core.errors import RowtimeError
 from rowtime.core.time import END
-from rowtime.operators.rows import failing_groups
+from rowtime.operators.rows import partials
 from rowtime.runtime.executors.tasks import Tasks
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import play
@@ -115,6 +115,6 @@ def test_a_failing_group_that_is_believed_to_be_computed_is_noticed(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted fault: an aggregate gives NULL for a group for which it fails."""
-    monkeypatch.setattr(failing_groups, "is_failing", lambda name: "false")
+    monkeypatch.setattr(partials, "is_failing", lambda name: "false")
     call = "BITMAP_COUNT(BITMAP_CONSTRUCT_AGG(b))"
     assert by_rowtime(spark, call, []) != by_batch(spark, call)

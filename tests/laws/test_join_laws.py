@@ -10,8 +10,7 @@ from hypothesis import given
 
 from rowtime.core.clock import least
 from rowtime.core.columns import ROW_NUMBER
-from rowtime.operators.joins.join import Join
-from rowtime.operators.joins.join_edge import Edge
+from rowtime.operators.joins.join import Edge, Join
 from rowtime.operators.joins.table_join import TableJoin
 from rowtime.operators.streams.table_select import TableSelect
 from rowtime.runtime.session import derive
@@ -147,8 +146,8 @@ def _null_differs_from_all(patch: pytest.MonkeyPatch) -> None:
 
 
 def _computed_of_other_rows(patch: pytest.MonkeyPatch) -> None:
-    real = TableSelect._computed
-    patch.setattr(TableSelect, "_computed", lambda self, rows: real(replace(self, where=None), rows))
+    real = TableSelect.computed
+    patch.setattr(TableSelect, "computed", lambda self, tables: real(replace(self, where=None), tables))
 
 
 FAULTS = (

@@ -16,8 +16,7 @@ from rowtime.kernels.timeline import Timeline
 from rowtime.operators.contract import Tick
 from rowtime.operators.contract.state import Segment
 from rowtime.operators.panes import event_time, fired_bounds
-from rowtime.operators.panes.pane_fires import Fires
-from rowtime.operators.panes.panes import Panes
+from rowtime.operators.panes.panes import Fires, Panes
 from rowtime.runtime.session import derive
 from rowtime.state.segments import SegmentLog
 from rowtime.testing.transcripts import ScriptItem

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from rowtime.core.time import END
-from rowtime.operators.events.lifetime_join import LifetimeJoin
-from rowtime.operators.events.lifetime_pairs import LifetimePairs
+from rowtime.operators.events.lifetime_join import LifetimeJoin, LifetimePairs
 from rowtime.runtime.session import derive
 from rowtime.testing import runner
 from rowtime.testing.runner import Outcome, play

@@ -9,9 +9,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from rowtime.core.columns import IS_DUE
 from rowtime.operators.groups.group_by import GroupBy
-from rowtime.operators.windows.chains import Chains
 from rowtime.operators.windows.hop import Hop
-from rowtime.operators.windows.session import SessionGroup
+from rowtime.operators.windows.session import Chains, SessionGroup
 from rowtime.operators.windows.stagger import Stagger
 from tests.laws.fault_rows import Plant, bound, item
 from tests.laws.pipelines import HALF

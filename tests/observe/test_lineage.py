@@ -17,8 +17,7 @@ from rowtime.cli.main import app
 from rowtime.client.home import Home
 from rowtime.core.columns import ROWTIME
 from rowtime.observe import lineage as lineages
-from rowtime.observe.column_lineage import ColumnLineage
-from rowtime.observe.lineage import Dataset, Lineage, dataset_of
+from rowtime.observe.lineage import ColumnLineage, Dataset, Lineage, dataset_of
 from rowtime.observe.observer import Run
 from rowtime.operators.sinks.sink import Sink
 from rowtime.plan.program import Program, compile_script

@@ -21,9 +21,8 @@ from typer.testing import CliRunner
 import rowtime as rt
 from rowtime.cli.main import app
 from rowtime.core.time import BEGINNING, END, SECOND, to_micros
-from rowtime.observe import families
-from rowtime.observe.families import FAMILIES, values_of
-from rowtime.observe.metrics import Metrics, metrics_at
+from rowtime.observe import metrics
+from rowtime.observe.metrics import FAMILIES, Metrics, metrics_at, values_of
 from rowtime.observe.observer import Run
 from rowtime.operators.contract.lateness import Lateness
 from rowtime.plan.program import compile_script
@@ -341,9 +340,9 @@ def test_alerts_and_dashboard_use_existing_metrics_and_labels() -> None:
     shown = set(re.findall(r"\browtime_\w+", "".join(asked)))
     unused = {family.sample for family in FAMILIES} - shown
     assert unused == {
-        families.BOUND.sample, families.OTHERS_BEHIND.sample, families.LAST_TICK.sample,
-        families.JOBS.sample, families.TASKS.sample, families.SHUFFLED.sample,
-        families.FILES.sample, families.BYTES.sample, families.RETRIES.sample,
+        metrics.BOUND.sample, metrics.OTHERS_BEHIND.sample, metrics.LAST_TICK.sample,
+        metrics.JOBS.sample, metrics.TASKS.sample, metrics.SHUFFLED.sample,
+        metrics.FILES.sample, metrics.BYTES.sample, metrics.RETRIES.sample,
     }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.operators.over import over
+from rowtime.operators.over import over_memory
 from tests.queries.agreement import differences, same_stream
 from tests.queries.random_queries import KINDS, Case, drawn
 
@@ -125,7 +125,7 @@ def test_random_queries_have_the_rows_of_batch(spark: SparkSession, tmp_path: Pa
 def test_the_search_finds_a_fault_between_two_ticks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(over, "alive", lambda rows, _: rows.slice(0, 0))
+    monkeypatch.setattr(over_memory, "alive", lambda rows, _: rows.slice(0, 0))
     with pytest.raises(pytest.fail.Exception, match="cut at files: only in batch") as failed:
         search(spark, tmp_path, seed=151, count=6)
     assert "in one tick" not in str(failed.value)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rowtime.frames.frame import Frame
 from rowtime.frames.kinds import type_text
 from rowtime.frames.tables import handed_out
-from rowtime.runtime.apart import apart
+from rowtime.runtime.refusal import apart
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import SparkContext
 
-from rowtime.runtime import session, spark_start
-from rowtime.runtime.spark_start import launched_early
+from rowtime.runtime import session
+from rowtime.runtime.session import launched_early
 
 MAIN = "from rowtime.cli.main import main; main()"
 PUMP = """CREATE STREAM s (v INT) USING parquet OPTIONS (path '{0}/in');
@@ -35,7 +35,7 @@ TAKEN = """
 from pyspark import SparkContext
 from rowtime.runtime.session import early_java, new_spark
 with early_java("INSERT INTO o SELECT 1", {{"spark.app.name": "early"}}):
-    from rowtime.runtime.spark_start import _launched
+    from rowtime.runtime.session import _launched
     early = _launched[0]._process
     spark = new_spark(conf={})
 print(spark.sparkContext.appName, spark.range(3).count(), early is SparkContext._gateway.proc, early.poll())
@@ -75,7 +75,7 @@ def test_a_session_with_other_settings_is_in_a_java_of_its_own() -> None:
 def test_words_say_that_a_session_needs_more(monkeypatch: pytest.MonkeyPatch, text: str, *, launched: bool) -> None:
     begun: list[str] = []
     monkeypatch.setattr(SparkContext, "_gateway", None)
-    monkeypatch.setattr(spark_start, "JavaProcess", Fake(begun))
+    monkeypatch.setattr(session, "JavaProcess", Fake(begun))
     with session.early_java(text, {"spark.app.name": "named"}):
         assert begun == ["launched named"] * launched
     assert begun == ["launched named", "ended"] * launched
@@ -85,7 +85,7 @@ def test_words_say_that_a_session_needs_more(monkeypatch: pytest.MonkeyPatch, te
 def test_nothing_is_launched_where_spark_runs(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     begun: list[str] = []
     monkeypatch.setattr(SparkContext, "_gateway", None)
-    monkeypatch.setattr(spark_start, "JavaProcess", Fake(begun))
+    monkeypatch.setattr(session, "JavaProcess", Fake(begun))
     monkeypatch.setenv(variable, "local")
     with launched_early({}):
         assert not begun

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.operators.events import met_bounds
 from rowtime.operators.events.emit_lifetimes import EmitLifetimes
 
 if TYPE_CHECKING:
@@ -70,11 +69,7 @@ def test_a_directory_takes_over_files_of_events_with_their_repeats(spark: SparkS
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("both_ways")
-@pytest.mark.parametrize("few", [64, 1], ids=["few", "many"])
-def test_each_row_meets_the_bound_of_its_writer_however_many_there_are(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
-) -> None:
-    monkeypatch.setattr(met_bounds, "FEW", few)
+def test_each_row_meets_the_bound_of_its_writer(spark: SparkSession, tmp_path: Path) -> None:
     sql = SQL.splitlines()[1].replace(";", " ON LATE ADJUST;") + "SELECT STREAM * FROM flights EMIT CHANGES;"
     found: list[dict[str, object]] = []
     pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql)

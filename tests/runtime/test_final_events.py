@@ -19,7 +19,7 @@ import pytest
 import rowtime as rt
 from rowtime.core.columns import DUE
 from rowtime.operators.events.emit_tables import together
-from rowtime.operators.events.lifetime_pairs import LifetimePairs
+from rowtime.operators.events.lifetime_join import LifetimePairs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import rowtime as rt
 from rowtime.cli.main import app
-from rowtime.observe.families import LATENESS, values_of
+from rowtime.observe.metrics import LATENESS, values_of
 from rowtime.plan.lateness import LateRows, late_rows
 from rowtime.state.checkpoint import Checkpoint
 from tests.runtime.test_imported_bounds import Played, _bound, _point, _price

@@ -84,9 +84,9 @@ def test_status_says_how_late_rows_are(spark: SparkSession, tmp_path: Path) -> N
 
     from rowtime.cli.main import app
     from rowtime.client.home import Home
-    from rowtime.observe.families import LATENESS, values_of
-    from rowtime.web.app import Console
+    from rowtime.observe.metrics import LATENESS, values_of
     from rowtime.web.guard import Access
+    from rowtime.web.server import Console
     from rowtime.web.watched import Watched
 
     place, _ = _run(spark, tmp_path, SORTED.format(guard=""), DISORDER)

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.runtime import portions
+from rowtime.runtime import engine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +61,7 @@ def test_a_tick_takes_as_many_files_as_the_driver_computes(
 ) -> None:
     whole, of_one = run(spark, folder, tmp_path / "one")
     assert of_one == [(FILES + 6) * ROWS]
-    monkeypatch.setattr(portions, "MOST", 2 * ROWS + 1)
+    monkeypatch.setattr(engine, "MOST", 2 * ROWS + 1)
     rows, read = run(spark, folder, tmp_path / "several")
     assert read == [ROWS, 2 * ROWS, 2 * ROWS, ROWS, 5 * ROWS, ROWS]
     assert rows == whole
@@ -70,14 +70,14 @@ def test_a_tick_takes_as_many_files_as_the_driver_computes(
 def test_a_lower_limit_of_the_user_holds(
     spark: SparkSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(portions, "MOST", 2 * ROWS)
+    monkeypatch.setattr(engine, "MOST", 2 * ROWS)
     assert run(spark, folder, tmp_path, files=1)[1] == [*[ROWS] * FILES, 5 * ROWS, ROWS]
 
 
 def test_a_tick_over_a_log_takes_as_many_rows_as_the_driver_computes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(portions, "MOST", 2 * ROWS)
+    monkeypatch.setattr(engine, "MOST", 2 * ROWS)
     read = list[int]()
     pipeline = rt.Pipeline(spark, home=tmp_path / "home")
     pipeline.sql("CREATE STREAM clicks (n INT); SELECT STREAM n FROM clicks;").sink("result", lambda _: None)

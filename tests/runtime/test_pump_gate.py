@@ -54,12 +54,9 @@ def refused(query: Any, gate: str) -> list[dict[str, Any]]:
     return [row for path in query.rejected(gate) for row in pq.read_table(path).to_pylist()]
 
 
-@pytest.mark.parametrize("few", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_every_kind_of_target_gets_its_columns_and_no_row_that_does_not_fit(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, few: bool
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    if not few:  # then Spark splits the rows, not the driver
-        monkeypatch.setattr("rowtime.runtime.apart.SMALL", 0)
     select = "SELECT STREAM n, d, k AS text FROM a"
     sql = "".join(
         f"CREATE STREAM o{kind} ({COLUMNS}){using}; CREATE PUMP p{kind} AS INSERT INTO o{kind} {select};\n"

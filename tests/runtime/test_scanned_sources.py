@@ -17,9 +17,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 import rowtime as rt
 from rowtime.core.errors import Failure
+from rowtime.runtime.engine import TEXT, Portions
 from rowtime.runtime.executors.tasks import Tasks
 from rowtime.runtime.local_rows import of_source
-from rowtime.runtime.portions import TEXT, Portions
 from rowtime.runtime.sources.contract import Backlog, Limits, Slice, Source
 
 if TYPE_CHECKING:

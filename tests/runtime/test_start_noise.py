@@ -9,7 +9,7 @@ NOISE = "WARNING: Using incubator modules: jdk.incubator.vector"
 HADOOP = "26/01/01 00:00:00 WARN NativeCodeLoader: Unable to load native-hadoop library for your platform"
 REAL = "OpenJDK 64-Bit Server VM warning: no space left"
 CODE = """import subprocess, sys, time
-from rowtime.runtime.start_noise import StartNoise
+from rowtime.runtime.java_process import StartNoise
 jvm = '''import sys, time
 for line in sys.argv[1:]:
     print(line, file=sys.stderr, flush=True)
@@ -46,7 +46,7 @@ def test_nothing_is_hidden_if_spark_does_not_start() -> None:
 
 
 LAST_WORDS = """import os
-from rowtime.runtime.start_noise import StartNoise
+from rowtime.runtime.java_process import StartNoise
 noise = StartNoise()
 noise.copy()
 noise.ended(started=True)

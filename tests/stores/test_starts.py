@@ -10,9 +10,9 @@ from typing import Any, Final
 import pytest
 
 import rowtime as rt
-from rowtime.client import leases, starts
+from rowtime.client import starts
 from rowtime.client.home import Home
-from rowtime.client.leases import Lease
+from rowtime.client.starts import Lease
 from rowtime.client.stream_log import last
 from rowtime.core.errors import Failure
 from rowtime.core.stores import ObjectPlace, place_of
@@ -83,7 +83,7 @@ def dying(at: int) -> Iterator[list[str]]:
 @pytest.mark.parametrize("committed", [False, True])
 def test_a_process_that_begins_or_settles_a_start_may_die(committed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     def prepared(*, begins: bool) -> tuple[str, Home]:
-        monkeypatch.setattr(leases, "LASTS", 60.0)
+        monkeypatch.setattr(starts, "LASTS", 60.0)
         folder = f"memory://{uuid.uuid4().hex}/f"
         home = home_of(folder)
         if begins:
@@ -96,7 +96,7 @@ def test_a_process_that_begins_or_settles_a_start_may_die(committed: bool, monke
     _, home = prepared(begins=False)
     before = seen(home)
     _, home = prepared(begins=True)
-    monkeypatch.setattr(leases, "LASTS", -1.0)  # the holder has died long ago
+    monkeypatch.setattr(starts, "LASTS", -1.0)  # the holder has died long ago
     after = seen(home)
     assert (after == before) is not committed
     assert after["gone"] == (None if committed else OLD)
@@ -105,7 +105,7 @@ def test_a_process_that_begins_or_settles_a_start_may_die(committed: bool, monke
         deaths = 0
         while True:
             folder, home = prepared(begins=begins)
-            monkeypatch.setattr(leases, "LASTS", -1.0 if begins else 60.0)
+            monkeypatch.setattr(starts, "LASTS", -1.0 if begins else 60.0)
             with dying(deaths):
                 try:
                     home.names() if begins else begun(home).lock.close()
@@ -113,7 +113,7 @@ def test_a_process_that_begins_or_settles_a_start_may_die(committed: bool, monke
                     pass
                 else:
                     break
-            monkeypatch.setattr(leases, "LASTS", -1.0)
+            monkeypatch.setattr(starts, "LASTS", -1.0)
             assert seen(Home(f"{folder}/home")) == after, (begins, deaths)
             assert not [*Home(f"{folder}/home").path.rglob("*aside*")]
             assert not list((home.path / "starts").rglob("*.json"))
@@ -145,7 +145,7 @@ def test_the_next_start_of_a_checkpoint_settles_the_one_before(folder: str) -> N
 
 
 def test_a_start_that_counted_as_dead_does_not_continue(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "_RENEWED", 0.02)
+    monkeypatch.setattr(starts, "_RENEWED", 0.02)
     home = home_of(folder)
     before = seen(home)
     start = begun(home)
@@ -167,7 +167,7 @@ def test_of_two_processes_that_take_a_lease_one_gets_it(folder: str, monkeypatch
     assert isinstance(place, ObjectPlace)
     first = Lease.new(place, {"a": 1})
     assert Lease.of(place) is None
-    monkeypatch.setattr(leases, "LASTS", -1.0)
+    monkeypatch.setattr(starts, "LASTS", -1.0)
     others: list[Lease | None] = []
     ask = ObjectPlace.replace
 

@@ -9,8 +9,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from rowtime.client.home import Home
-from rowtime.web.app import Console
 from rowtime.web.guard import Access
+from rowtime.web.server import Console
 from rowtime.web.watched import Watched
 from tests.web.generated import Made
 

@@ -418,8 +418,8 @@ def test_ten_thousand_writers_are_shown_within_a_second(browser: Browser, tmp_pa
 
     from starlette.testclient import TestClient
 
-    from rowtime.web.app import Console
     from rowtime.web.guard import Access
+    from rowtime.web.server import Console
     from tests.web.conftest import address
 
     below = tmp_path / "home" / "checkpoints"

@@ -15,8 +15,8 @@ from starlette.testclient import TestClient
 from rowtime.client.home import Home
 from rowtime.plan.program import compile_script
 from rowtime.web import waiting
-from rowtime.web.app import Console
 from rowtime.web.guard import Access
+from rowtime.web.server import Console
 from rowtime.web.watched import Watched
 from tests.web import generated
 from tests.web.conftest import AT, address

@@ -12,8 +12,7 @@ from rowtime.runtime import given_rows
 from rowtime.runtime.sources.contract import Limits
 from rowtime.web.moments import Moment
 from rowtime.web.records import Records
-from rowtime.web.views.graph import graph
-from rowtime.web.views.passed import rows_out, since
+from rowtime.web.views.graph import graph, rows_out, since
 
 if TYPE_CHECKING:
     from pathlib import Path

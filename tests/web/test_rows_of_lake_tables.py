@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 
 import rowtime as rt
 from rowtime.client.home import Home
-from rowtime.web.app import Console
 from rowtime.web.guard import Access
+from rowtime.web.server import Console
 from rowtime.web.watched import Watched
 from tests.web.conftest import AT, address
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from starlette.testclient import TestClient
 
 from rowtime.client.home import Home
-from rowtime.web.app import Console
 from rowtime.web.guard import Access
+from rowtime.web.server import Console
 from rowtime.web.watched import Watched
 from tests.upgrades.pumps import Pumps
 from tests.web.conftest import AT, address

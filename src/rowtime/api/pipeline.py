@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +17,6 @@ from rowtime.api.altering import in_force, with_orders
 from rowtime.api.connectors import sink_of, source_of
 from rowtime.api.events import Events
 from rowtime.api.given_streams import GivenStream
-from rowtime.api.graph import svg
 from rowtime.api.python_functions import PythonFunction, is_of_spark
 from rowtime.api.query import Query
 from rowtime.api.relations import EventTime, columns_text, named
@@ -30,17 +31,23 @@ from rowtime.core.errors import Problem, Problems, Refused, refuse
 from rowtime.core.log import LOG
 from rowtime.core.small_ticks import SmallTicks
 from rowtime.core.stores import Place, place_of
-from rowtime.observe.options import observing
+from rowtime.frames.kinds import arrow_of
+from rowtime.observe.lineage import lineage_of
+from rowtime.observe.metrics import metrics_at
+from rowtime.observe.observer import Observer
 from rowtime.observe.spark_listeners import QueryListener
 from rowtime.operators.rows.table_function import Make
+from rowtime.operators.sinks.sink import Sink
 from rowtime.plan.bind.catalog import Definitions, Without
 from rowtime.plan.bind.python_code import PythonCode
 from rowtime.plan.difference import statements_of
 from rowtime.plan.explain import as_text, explain
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.pump_orders import Orders
+from rowtime.plan.stored import StoredPlan
 from rowtime.runtime.engine import Engine
 from rowtime.runtime.quiet import hiding
+from rowtime.runtime.sinks.callables import MemorySink
 from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.sources.contract import Limits, Repeatable
@@ -314,8 +321,6 @@ class Pipeline:
         It uses a scratch checkpoint that is removed afterwards. No pump of this pipeline writes, and no definition or
         insert takes effect. ``end``: as in `run_available`. Raises ``Refused`` (R146) if the text is not one query.
         """
-        from rowtime.api.preview import alone, rows_of  # noqa: PLC0415 - it makes a query
-
         whole, tables = self.compile(imports=True), self._tables()
         program = alone(whole, self._compiled(self._script(query), self.home, tables=tables, imports=True))
         _warn("script", program.warnings)
@@ -374,3 +379,109 @@ class Pipeline:
 def _warn(event: str, problems: Iterable[Problem]) -> None:
     for problem in problems:
         LOG.warning("%s", problem, extra={"event": event, "code": problem.code})
+
+
+@contextmanager
+def observing(options: dict[str, Any], home: Home) -> Iterator[dict[str, Any]]:
+    """Yield the options with observers for ``metrics`` and ``lineage``; if the start fails, their servers end."""
+    metrics, lineage = options.pop("metrics", None), options.pop("lineage", None)
+    observers: list[Observer] = []
+    try:
+        if metrics is not None:
+            observers.append(metrics_at(metrics))
+        if (sender := lineage_of(lineage, home)) is not None:
+            observers.append(sender)
+        yield {**options, "observers": [*options.pop("observers", ()), *observers]}
+    except BaseException:
+        for observer in observers:
+            observer.given_up()
+        raise
+
+
+# A preview: the result of a query over the available input, without any side effect.
+#
+# It runs in a scratch checkpoint that is removed afterwards. It takes only the definitions of the script: no pump
+# writes, no stream is defined, and no row is inserted, so nobody else sees a change.
+
+
+def alone(before: Program, program: Program) -> Program:
+    """Return the one query that was added to ``before``; raises ``Refused`` (R146) if anything else was added."""
+    added = program.sinks[len(before.sinks) :]
+    if program.statements - before.statements != 1 or len(added) != 1:
+        raise refuse("R146", "a preview shows one query", "Give one SELECT STREAM …, and the rest to Pipeline.sql.")
+    kept = tuple(replace(sink, format="memory", options=()) for sink in added)
+    return replace(program, sinks=kept, actions=(), defines=(), drops=(), take_over=frozenset())
+
+
+def rows_of(engine: Engine, most: int) -> pa.Table:
+    """Run until ``most`` rows are there or all input is read; the table has the query's columns even without rows."""
+    node = engine.program.sinks[0]
+    sink = engine.stages[node.name].sink
+    assert isinstance(sink, MemorySink)
+
+    def look(_progress: dict[str, Any]) -> None:
+        if sum(table.num_rows for _, table in sink.batches) >= most:
+            query.stop_soon()
+
+    query = Query(engine, 0.0, available_now=True, listener=look)
+    query.run()
+    result = sink.table
+    return _empty(node) if result is None else result.slice(0, most)
+
+
+def _empty(node: Sink) -> pa.Table:
+    """Return a table without rows; a column whose type only Spark knows has the type null."""
+    columns = [column for column in node.emits().columns if not column.name.startswith("__")]
+    kinds = [(column.name, arrow_of(column.type) if column.type else pa.null()) for column in columns]
+    return pa.schema([("rowtime", pa.timestamp("us", "UTC")), *kinds]).empty_table()
+
+
+# The graph of a plan as a static picture: operators as boxes in columns, from the streams to the outputs. An operator
+# is drawn one column to the right of its rightmost input, so every edge points to the right.
+
+WIDE, HIGH, APART, BELOW = 170, 44, 50, 20  # a box, and the gaps between boxes, in pixels
+LETTERS: Final = 22  # letters of a name; the box's title shows the whole name
+FONT: Final = 'font-family="sans-serif" fill="currentColor" text-anchor="middle"'
+
+
+def svg(plan: StoredPlan) -> str:
+    """Draw a plan; lines and letters have the colour of the text around them."""
+    places = _places(plan)
+    width = max(x for x, _ in places.values()) + WIDE + 1
+    height = max(y for _, y in places.values()) + HIGH + 1
+    edges = [
+        _edge(places[child], places[name]) for name, operator in plan.operators.items() for child in operator.inputs
+    ]
+    boxes = [_box(name, plan.operators[name].kind, *place) for name, place in places.items()]
+    size = f'width="{width}" height="{height}" viewBox="-1 -1 {width + 1} {height + 1}"'
+    label = f'role="img" aria-label="{len(boxes)} operators"'
+    picture = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {label}>{"".join([*edges, *boxes])}</svg>'
+    return f'<div style="overflow-x:auto">{picture}</div>'
+
+
+def _places(plan: StoredPlan) -> Mapping[str, tuple[int, int]]:
+    depth: dict[str, int] = {}
+    filled: dict[int, int] = {}
+    places = {}
+    for name, operator in plan.operators.items():  # inputs come first
+        column = depth[name] = max((depth[child] + 1 for child in operator.inputs), default=0)
+        row = filled[column] = filled.get(column, -1) + 1
+        places[name] = (column * (WIDE + APART), row * (HIGH + BELOW))
+    return places
+
+
+def _edge(start: tuple[int, int], end: tuple[int, int]) -> str:
+    (x1, y1), (x2, y2) = (start[0] + WIDE, start[1] + HIGH // 2), (end[0], end[1] + HIGH // 2)
+    middle = (x1 + x2) // 2
+    path = f"M{x1},{y1} C{middle},{y1} {middle},{y2} {x2},{y2} m-6,-4 l6,4 l-6,4"
+    return f'<path d="{path}" fill="none" stroke="currentColor" opacity="0.6"/>'
+
+
+def _box(name: str, kind: str, x: int, y: int) -> str:
+    short = name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
+    frame = f'<rect x="{x}" y="{y}" width="{WIDE}" height="{HIGH}" rx="5" fill="none" stroke="currentColor"/>'
+    lines = (
+        f'<text x="{x + WIDE // 2}" y="{y + 18}" font-size="13" {FONT}>{markup.text(short)}</text>'
+        f'<text x="{x + WIDE // 2}" y="{y + 35}" font-size="11" opacity="0.75" {FONT}>{markup.text(kind)}</text>'
+    )
+    return f"<g><title>{markup.text(name)} ({markup.text(kind)})</title>{frame}{lines}</g>"

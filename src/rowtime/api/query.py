@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
 import uuid
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from rowtime.api.altering import alter, take_up
-from rowtime.api.leaving import stopped_at_exit
 from rowtime.api.shown import Ledger, Waits, follow, query_page
-from rowtime.api.tables import in_polars
 from rowtime.core.clock import least
 from rowtime.core.errors import headline, refuse
 from rowtime.core.log import LOG
@@ -396,3 +396,56 @@ class Query:
         if time.monotonic() - self._last_event >= IDLE:
             self._last_event = time.monotonic()
             self._observers.tell(lambda one: one.idle(self._run))
+
+
+def in_polars(table: pa.Table) -> pl.DataFrame:
+    """Convert an Arrow table to a DataFrame of polars; raises ``Refused`` (R612) if polars is not installed."""
+    try:
+        import polars as pl  # noqa: PLC0415 - it is optional
+    except ModuleNotFoundError as missing:
+        what = "to_polars needs the package polars, which is not installed"
+        raise refuse(
+            "R612", what, "Install it: pip install polars. query.to_pandas(stream) needs nothing more."
+        ) from missing
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+# Stops running queries before Python exits.
+#
+# At exit, Python ends daemon threads wherever they are. A thread inside deltalake then kills the process with a signal
+# (SIGSEGV, or ``terminate called without an active exception``), and a good run looks like a crash.
+
+_PATIENCE: Final = 30.0  # seconds to wait for the current tick
+
+
+class Stoppable(Protocol):
+    """Something that runs in a thread of its own."""
+
+    def stop_soon(self) -> None:
+        """Stop after the current tick."""
+        ...
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802 - Spark's name
+        """Wait until it has ended."""
+        ...
+
+
+_running: weakref.WeakSet[Stoppable] = weakref.WeakSet()
+
+
+def stopped_at_exit(query: Stoppable) -> None:
+    """Stop a query when Python exits, before Spark and the interpreter end."""
+    if not _running:
+        atexit.unregister(_stop)  # handlers run in reverse order, so this one runs early
+        atexit.register(_stop)
+    _running.add(query)
+
+
+def _stop() -> None:
+    for query in (*_running,):
+        query.stop_soon()
+    for query in (*_running,):
+        with suppress(Exception):  # the error is in the log, and nobody waits for it any more
+            query.awaitTermination(_PATIENCE)

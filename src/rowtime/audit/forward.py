@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
 
-from rowtime.audit.detailed import detailed
 from rowtime.audit.read_back import tables
 from rowtime.audit.replay import replay
 from rowtime.audit.taps import Taps, at_places, first_in_order
 from rowtime.audit.taps import where as kept_where
-from rowtime.audit.trace import Tracing, recorded_by_tick
+from rowtime.audit.trace import Tracing, detailed, recorded_by_tick
 from rowtime.audit.trace_edges import with_edges
 from rowtime.audit.traced import MOST, Trace, Traced
 from rowtime.core.columns import (

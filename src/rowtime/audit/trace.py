@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields, replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 
-from rowtime.audit.detailed import detailed
 from rowtime.audit.replay import Part, recorded, replay
 from rowtime.audit.taps import Taps, at_places, first_in_order, in_order, where, with_spans
 from rowtime.audit.trace_edges import with_edges
@@ -331,3 +330,25 @@ def _comparable(rows: Frame, name: str) -> bool:
     """Return False for columns that Spark cannot compare."""
     kind = next(kind for column, kind in rows.fields if column == name).lower()
     return "map<" not in kind and "variant" not in kind
+
+
+def detailed(sinks: Iterable[Sink]) -> tuple[Sink, ...]:
+    """Return the outputs over operators that give these columns too; the others are the same objects."""
+    copies: dict[str, Operator] = {}
+
+    def below(value: Any) -> Any:
+        if isinstance(value, tuple):
+            parts = tuple(map(below, value))
+            return parts if any(one is not other for one, other in zip(parts, value, strict=True)) else value
+        return of(value) if isinstance(value, Operator) else value
+
+    def of(node: Operator) -> Operator:
+        if node.name not in copies:
+            given = {field.name: getattr(node, field.name) for field in fields(cast("Any", node))}
+            changed = {
+                name: changed_value for name, value in given.items() if (changed_value := below(value)) is not value
+            }
+            copies[node.name] = (replace(cast("Any", node), **changed) if changed else node).with_details()
+        return copies[node.name]
+
+    return tuple(cast("Sink", of(sink)) for sink in sinks)

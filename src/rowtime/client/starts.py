@@ -4,7 +4,7 @@
     <home>/starts/.lock           held by the process that settles a start
 
 The logs of streams that it drops and defines again are set aside (`home_logs`). A bucket has no locks: there a record
-is a lease (`leases`), which a start renews, and which a process takes before it settles the start.
+is a lease (`Lease`), which a start renews, and which a process takes before it settles the start.
 
 A start that succeeds settles its record itself. One that died leaves it, and the next process that looks for a
 definition settles it: the changes stay if the checkpoint has committed a tick since, else they are undone. Law:
@@ -17,16 +17,16 @@ import fcntl
 import json
 import os
 import re
+import threading
 import uuid
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from rowtime.client.leases import Lease
 from rowtime.client.stream_log import last
-from rowtime.core.errors import Failure, Problem
+from rowtime.core.errors import Failure, Problem, Refused
 from rowtime.core.machine import limit_of
 from rowtime.core.shared_paths import sync
 from rowtime.core.stores import ObjectPlace, Place, place_of
@@ -213,3 +213,91 @@ def _buried(home: Home) -> Failure:
     )
     hint = "Start again: that defines the streams again. The rows that the script inserts must then be sent again."
     return Failure(Problem("R501", what, hint=hint))
+
+
+# Leases: objects that a process renews as long as it holds them, because a bucket has no locks.
+#
+# A process that has not renewed one for `LASTS` counts as dead, and another process may take the lease. The clock of
+# the store decides, because those of machines differ. Writes are conditional, so if two processes take a lease, only
+# one succeeds.
+
+LASTS: Final = 60.0  # seconds
+_RENEWED: Final = 10.0  # seconds between two renewals
+_MEMBERS: Final = ("holder", "renewed")
+
+
+class Taken(Exception):
+    """Another process holds the lease."""
+
+
+class Lease:
+    """An object with a content, and the mark of its holder: this process. ``taken``: another process has it."""
+
+    def __init__(self, place: ObjectPlace, content: Mapping[str, Any]) -> None:
+        self.place, self.taken = place, False
+        self._content, self._holder, self._number = dict(content), uuid.uuid4().hex, 0
+        self._written = b""
+        self._done = threading.Event()
+        self._renewer = threading.Thread(target=self._renew, name=f"lease of {place.name}", daemon=True)
+
+    @classmethod
+    def new(cls, place: ObjectPlace, content: Mapping[str, Any]) -> Lease:
+        """Create the object, and hold it."""
+        lease = cls(place, content)
+        lease._written = lease._text()
+        place.create(lease._written)
+        lease._renewer.start()
+        return lease
+
+    @classmethod
+    def of(cls, place: ObjectPlace, *, dead: bool = False) -> Lease | None:
+        """Take over a lease that nobody holds, or whose holder is known to be ``dead``; ``None`` if it is held.
+
+        Nobody holds a lease whose object is missing.
+        """
+        with suppress(FileNotFoundError, Taken):
+            if dead or _age(place) > LASTS:
+                before = place.read_bytes()
+                lease = cls(place, {name: value for name, value in json.loads(before).items() if name not in _MEMBERS})
+                lease._write(before)
+                lease._renewer.start()
+                return lease
+        return None
+
+    def close(self) -> None:
+        """Stop renewing it."""
+        self._done.set()
+        if self._renewer.is_alive():
+            self._renewer.join()
+
+    def _renew(self) -> None:
+        while not self._done.wait(_RENEWED):
+            try:
+                self._write(self._written)
+            except (Taken, FileNotFoundError, Refused):
+                self.taken = True
+                return
+            except Failure:  # the store does not answer
+                continue
+
+    def _write(self, before: bytes) -> None:
+        """Write the object again, if it is unchanged."""
+        self._number += 1
+        after = self._text()
+
+        def same() -> None:
+            if self.place.read_bytes() not in (before, after):
+                raise Taken
+
+        self.place.replace(after, judge=same)
+        self._written = after
+
+    def _text(self) -> bytes:
+        return json.dumps({**self._content, "holder": self._holder, "renewed": self._number}).encode()
+
+
+def _age(place: ObjectPlace) -> float:
+    """Return how many seconds ago an object was written, by the clock of its store."""
+    now = place.parent / ".now"
+    now.upload(uuid.uuid4().bytes)
+    return (now.size()[1] - place.size()[1]).total_seconds()

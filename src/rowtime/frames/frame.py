@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from rowtime.frames.answers import ANSWERS
+from rowtime.frames.answers import ANSWERS, Part
 from rowtime.frames.called import with_calls
 from rowtime.frames.catalyst import kind_of, part_of, with_values
 from rowtime.frames.collation_keys import kind_of_keys
@@ -22,26 +22,26 @@ from rowtime.frames.columns import places_in, selected
 from rowtime.frames.generators import generator_of, with_rows
 from rowtime.frames.joins import BESIDE, joined_by_values, same_names
 from rowtime.frames.keyed import OF_WINDOWS, key_of, with_keys, with_keys_of, with_windows_over_keys
-from rowtime.frames.kinds import array_text, arrow_of, held_type, holds, is_collated, without_zones
+from rowtime.frames.kinds import array_text, arrow_of, held_type, holds, is_collated, spark_type, without_zones
 from rowtime.frames.queries import FEW_ROWS, Query, Uncomputed, all_of, as_columns, called
 from rowtime.frames.spark_groups import grouped_by_spark
-from rowtime.frames.spark_names import SparkNames, attribute
-from rowtime.frames.tables import Column, delivered, sorted_by, stacked
+from rowtime.frames.tables import Column, delivered, sorted_by, stacked, with_chunks
 from rowtime.frames.translated import Item, group_key, item, order, parsed, scope_of, scope_of_fields, tested
-from rowtime.frames.unions import common, widened
-from rowtime.frames.values import Scope, Value
+from rowtime.frames.values import Scope, Value, cast, wider
 from rowtime.frames.words import Untranslated
 from rowtime.kernels.frames import Ints
 from rowtime.sql.generate import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
 
 MOST: Final = 1_000_000  # rows of a stream that a tick takes (docs/design/whole-ticks.md)
 _JOINS: Final = {"inner": "INNER", "left": "LEFT", "left_semi": "SEMI", "left_anti": "ANTI"}
 
 
-class Frame(SparkNames):
+class Frame:
     """Rows with columns ``fields``; ``session``: of Spark, which computes what has no translation."""
 
     def __init__(self, session: SparkSession, fields: Sequence[Column], rows: Query | pa.Table) -> None:
@@ -292,6 +292,71 @@ class Frame(SparkNames):
         """Compute the rows once, because several will read them."""
         self._shared = True
 
+    # -- as the methods of a Spark DataFrame of the same names ------------------------------
+
+    @property
+    def sparkSession(self) -> SparkSession:  # noqa: N802 - Spark's name
+        """As Spark's."""
+        return self._session
+
+    @property
+    def dtypes(self) -> list[Column]:
+        """As Spark's."""
+        return [*self.fields]
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The types, as Spark has them."""
+        from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - Spark
+
+        return StructType([StructField(name, spark_type(kind)) for name, kind in self.fields])
+
+    @cached_property
+    def nothing(self) -> DataFrame:
+        """Return an empty DataFrame with these columns, for Spark's analyzer."""
+        rows = pa.table([pa.array([], arrow_of(kind)) for _, kind in self.fields], names=self.columns)
+        return self._session.createDataFrame(with_chunks(rows), schema=self.schema)
+
+    def selectExpr(self, *items: str) -> Frame:  # noqa: N802 - Spark's name
+        """As Spark's."""
+        return self.valued(items)
+
+    def select(self, *names: str) -> Frame:
+        """As Spark's, for names."""
+        return self.valued([*map(attribute, names)])
+
+    def where(self, condition: str) -> Frame:
+        """As Spark's."""
+        return self.kept(condition)
+
+    def drop(self, *names: str) -> Frame:
+        """As Spark's."""
+        gone = {name.lower() for name in names}
+        return self.valued([quoted(name) for name in self.columns if name.lower() not in gone])
+
+    def withColumnRenamed(self, existing: str, new: str) -> Frame:  # noqa: N802 - Spark's name
+        """As Spark's."""
+        return self.toDF(*(new if name == existing else name for name in self.columns))
+
+    def union(self, other: Frame) -> Frame:
+        """As Spark's: by position."""
+        return self.unionByName(other.toDF(*self.columns))
+
+    def distinct(self) -> Frame:
+        """As Spark's."""
+        return self.grouped([*map(quoted, self.columns)], []) if self.columns else self.limit(1)
+
+    def sortWithinPartitions(self, *terms: str) -> Frame:  # noqa: N802 - Spark's name
+        """As Spark's, with a single partition."""
+        return self.in_order(terms)
+
+    def collect(self) -> list[Any]:
+        """As Spark's."""
+        from pyspark.sql import Row  # noqa: PLC0415 - Spark
+
+        kind = Row(*self.columns)
+        return [kind(*row.values()) for row in self.toArrow().to_pylist()]
+
     # -- implementation -----------------------------------------------------------------
 
     def _table(self) -> pa.Table:
@@ -386,3 +451,36 @@ class Frame(SparkNames):
         more = [(name, kind) for name, kind in other.fields if name.lower() not in mine]
         nulls = (f", CAST(NULL AS {held_type(kind)}) AS c{n}" for n, (_, kind) in enumerate(more, len(mine)))
         return self._of(f"*{''.join(nulls)}", fields=[*self.fields, *more])
+
+
+def common(session: SparkSession, one: str, other: str) -> str:
+    """Return the type of a column of a union whose inputs have these types.
+
+    Raises ``Untranslated`` if they have none in Spark, or one that frames do not have.
+    """
+    try:
+        return wider(one, other)
+    except Untranslated:  # Spark's rule is that of COALESCE
+        return kind_of(session, Part("coalesce(`a`, `b`)", (("a", one), ("b", other))))
+
+
+def widened(rows: Frame, kinds: Mapping[str, str]) -> Frame:
+    """Return the rows with columns of these types; ``kinds``: by lower-case name.
+
+    Raises ``Untranslated``, and ``Uncomputed`` for a value that is none of the type.
+    """
+    named = [(name, of, kinds[name.lower()]) for name, of in rows.fields]
+    try:
+        values = [Item(name, cast(Value(f"c{n}", of), kind)) for n, (name, of, kind) in enumerate(named)]
+    except Untranslated:
+        texts = [
+            quoted(name) if of == kind else f"CAST({quoted(name)} AS {kind}) AS {quoted(name)}"
+            for name, of, kind in named
+        ]
+        return rows.valued(texts).of_kinds({name: kind for name, _, kind in named})
+    return rows._selected(values)  # noqa: SLF001 - one of ours
+
+
+def attribute(name: str) -> str:
+    """Return a column's name in the form for ``select`` and group keys: plain, in quotes, or a struct field."""
+    return name if name == "*" or "`" in name or "." in name else quoted(name)

@@ -79,7 +79,9 @@ def _read(node: exp.Expr, scope: Scope) -> Value:
         raise Untranslated(node.sql())
 
     def struct(text: str) -> str:
-        known = f"{_plain(text)} AND json_type({text}) = 'OBJECT' AND {_once_in(text, [*kinds])}"
+        known = (
+            f"CASE WHEN {_plain(text)} THEN json_type({text}) = 'OBJECT' AND {_once_in(text, [*kinds])} ELSE false END"
+        )
         fields = ", ".join(f"{quoted(name)} := {_field(text, name, kind)}" for name, kind in kinds.items())
         return f"CASE WHEN {holds_or_leaves(known)} THEN struct_pack({fields}) END"
 

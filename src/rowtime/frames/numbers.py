@@ -21,13 +21,16 @@ def _absolute(node: exp.Expr, scope: Scope) -> Value:
 
 
 def _to_whole(name: str) -> Rule:
-    """Return the next whole number of a DOUBLE; it fails beyond BIGINT."""
+    """Return the next whole number of a DOUBLE; it fails beyond BIGINT. What is no number is left to Spark."""
+
+    def whole(number: str) -> str:
+        return f"CASE WHEN {holds_or_leaves(f'NOT isnan({number})')} THEN CAST({name}({number}) AS BIGINT) END"
 
     def rule(node: exp.Expr, scope: Scope) -> Value:
         of = scope.value(node.this)
         if of.type not in ("bigint", "double"):
             raise Untranslated(of.type)
-        return Value(of.sql if of.whole else f"CAST({name}({of.sql}) AS BIGINT)", "bigint")
+        return Value(of.sql if of.whole else once(of.sql, whole), "bigint")
 
     return rule
 

@@ -8,10 +8,8 @@ from typing import Final
 
 from sqlglot import exp
 
-from rowtime.frames.casts import CASTS
 from rowtime.frames.computed_parts import after, all_hold, together_computed
 from rowtime.frames.decimals import as_decimals, of_decimals, quotient
-from rowtime.frames.intervals import micros, truncated
 from rowtime.frames.kinds import (
     DECIMAL,
     TIMES,
@@ -22,6 +20,8 @@ from rowtime.frames.kinds import (
     struct_text,
 )
 from rowtime.frames.prepared import PASSED
+from rowtime.frames.text_casts import CASTS
+from rowtime.frames.times import micros, truncated
 from rowtime.frames.values import (
     NUMBER,
     Rule,
@@ -31,6 +31,7 @@ from rowtime.frames.values import (
     comparable,
     constant,
     number,
+    once,
     plain,
     signed,
     size_of,
@@ -40,6 +41,7 @@ from rowtime.frames.values import (
 from rowtime.frames.words import Untranslated, in_text, quoted
 from rowtime.sql.generate import BEYOND_BIGINT
 
+_WHOLE_CONSTANT: Final = re.compile(r"(?:CAST\()+\d+(?: AS \w+\))+")
 _POINT: Final = re.compile(r"-?\d+\.\d+")
 
 
@@ -145,9 +147,18 @@ def _whole_division(sign: str, kind: str | None) -> Rule:
             raise Untranslated(common)
         if kind is not None:
             left, right = cast(left, kind), cast(right, kind)
-        return Value(after(node.expression, right.sql, f"({left.sql} {sign} {right.sql})"), kind or common)
+        by = _other_than_minus_one(right) if sign == "%" else right.sql
+        return Value(after(node.expression, right.sql, f"({left.sql} {sign} {by})"), kind or common)
 
     return rule
+
+
+def _other_than_minus_one(divisor: Value) -> str:
+    """Return a divisor with the same remainders that is not -1, by which DuckDB fails to divide the least number."""
+    if _WHOLE_CONSTANT.fullmatch(divisor.sql):
+        return divisor.sql
+    one = f"CAST(1 AS {WHOLE[divisor.type]})"
+    return once(divisor.sql, lambda by: f"CASE {by} WHEN -1 THEN {one} ELSE {by} END")
 
 
 def _negated(node: exp.Expr, scope: Scope) -> Value:

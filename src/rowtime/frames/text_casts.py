@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
-from rowtime.frames.kinds import WHOLE
-from rowtime.frames.values import holds_or_fails, holds_or_leaves, once
-from rowtime.frames.words import Untranslated, in_text
+from sqlglot import exp
+
+from rowtime.frames.decimals import from_double
+from rowtime.frames.kinds import COLLATE, DECIMAL, TIMES, WHOLE, fields_of, sql_type, type_of
+from rowtime.frames.values import (
+    Rule,
+    Scope,
+    Value,
+    cast,
+    constant,
+    holds_or_fails,
+    holds_or_leaves,
+    number,
+    once,
+    size_of,
+)
+from rowtime.frames.words import Untranslated, in_text, quoted
 
 YEAR: Final = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
 """A year of four digits, as a regular expression."""
@@ -43,14 +60,17 @@ def _has(text: str, form: str) -> str:
     return f"regexp_matches({text}, {in_text(form)})"
 
 
-def number_of(text: str, kind: str) -> str:
-    """Return a text as a whole number or DOUBLE; it fails for any other text. Words for numbers are left to Spark."""
+def number_of(text: str, kind: str, how: str = "CAST") -> str:
+    """Return a text as a whole number or DOUBLE; it fails for any other text. Words for numbers are left to Spark.
+
+    With ``TRY_CAST`` as ``how`` any other text is NULL.
+    """
     if kind in WHOLE:
-        return f"CAST({_part(text, _WHOLE_NUMBER)} AS {WHOLE[kind]})"
+        return f"{how}({_part(text, _WHOLE_NUMBER)} AS {WHOLE[kind]})"
 
     def read(text: str) -> str:
         known = holds_or_leaves(f"NOT {_has(text, _OTHER_NUMBERS)}")
-        return f"CASE WHEN {known} THEN CAST({_part(text, _NUMBER)} AS DOUBLE) END"
+        return f"CASE WHEN {known} THEN {how}({_part(text, _NUMBER)} AS DOUBLE) END"
 
     return once(text, read)
 
@@ -83,17 +103,6 @@ def _boolean(text: str) -> str:
     return once(text, read)
 
 
-def _tried_number(text: str, kind: str) -> str:
-    if kind in WHOLE:
-        return f"TRY_{number_of(text, kind)}"
-
-    def read(text: str) -> str:
-        number = number_of(text, kind)
-        return f"CASE WHEN {_has(text, _OTHER_NUMBERS)} THEN {number} ELSE TRY_{number} END"
-
-    return once(text, read)
-
-
 def _tried_time(text: str, kind: str) -> str:
     form = _FORMS[kind]
 
@@ -106,7 +115,7 @@ def _tried_time(text: str, kind: str) -> str:
 
 
 _CASTS: Final[Mapping[str, tuple[Callable[[str, str], str], Callable[[str, str], str]]]] = {
-    **dict.fromkeys((*WHOLE, "double"), (number_of, _tried_number)),
+    **dict.fromkeys((*WHOLE, "double"), (number_of, partial(number_of, how="TRY_CAST"))),
     **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), (time_of, _tried_time)),
 }
 
@@ -118,3 +127,74 @@ def from_text(text: str, kind: str, *, tries: bool = False) -> str:
     if kind not in _CASTS:
         raise Untranslated(f"a text as {kind}")
     return _CASTS[kind][tries](text, kind)
+
+
+_INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?", re.ASCII)
+
+
+def _cast(node: exp.Expr, scope: Scope) -> Value:
+    kind = type_of(node.args["to"])
+    if " collate " in kind:
+        raise Untranslated(kind)
+    if isinstance(node.this, exp.Literal) and node.this.is_string and kind in ("date", *TIMES):
+        return _instant(node.this.name, kind)
+    if isinstance(node.this, exp.Literal) and not node.this.is_string and kind in WHOLE:
+        return number(constant(node.this), kind)
+    of = scope.carried(node.this)
+    if kind == "string" and of.type.lower().startswith(f"string{COLLATE}"):
+        return Value(of.sql, kind)
+    of = scope.value(node.this)
+    if kind.startswith("STRUCT") and of.type != "void":
+        return _renamed_struct(of, kind)
+    tries = bool(node.args.get("safe"))
+    if isinstance(node.this, exp.Literal) and node.this.is_string and not tries and kind != "string":
+        raise Untranslated(node.sql())  # Spark refuses one that is no such value before the first row
+    if tries and of.type != "string" and not (of.whole and kind in WHOLE):
+        raise Untranslated(node.sql())
+    sql = None if of.type in (kind, "void") else _converted(of, kind, tries=tries)
+    return cast(of, kind) if sql is None else Value(sql, kind)
+
+
+def _converted(of: Value, kind: str, *, tries: bool) -> str | None:
+    """Return a value in a type in which it may be another one, or text; ``None`` for any other type."""
+    if of.type == "string":
+        return from_text(of.sql, kind, tries=tries)
+    if tries:
+        return f"TRY_CAST({of.sql} AS {WHOLE[kind]})"
+    exact = DECIMAL.fullmatch(of.type) is not None
+    if of.type == "double" and DECIMAL.fullmatch(kind):
+        return from_double(of.sql, kind)
+    if kind in ("int", "bigint") and (of.type == "double" or exact):
+        return f"CAST(trunc({of.sql}) AS {WHOLE[kind]})"
+    digits = DECIMAL.fullmatch(kind) and (of.whole or exact) and size_of(of.type)[1] <= size_of(kind)[1]
+    same_day = (kind == "date" and of.type in TIMES) or (of.type == "date" and kind in TIMES)
+    if digits or same_day or (of.whole and kind == "string"):
+        return f"CAST({of.sql} AS {sql_type(kind)})"
+    return None
+
+
+def _instant(text: str, kind: str) -> Value:
+    """Translate a literal date or time; Spark reads further forms."""
+    if not _INSTANT.fullmatch(text):
+        raise Untranslated(text)
+    at = dt.datetime.fromisoformat(text)
+    if kind != "date":
+        micros = (at - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)  # noqa: DTZ001 - both are in UTC
+        return Value(f"make_timestamp(CAST({micros} AS BIGINT))", kind)
+    if len(text) > len("2026-01-01"):
+        raise Untranslated(text)
+    return Value(f"CAST('{text}' AS DATE)", kind)
+
+
+def _renamed_struct(of: Value, kind: str) -> Value:
+    """Return a struct with other field names."""
+    mine, wanted = fields_of(of.type), fields_of(kind)
+    if not mine or list(mine.values()) != list(wanted.values()):
+        raise Untranslated(f"{of.type} as {kind}")
+    parts = (
+        f"{quoted(new)} := struct_extract({of.sql}, {in_text(old)})" for old, new in zip(mine, wanted, strict=True)
+    )
+    return Value(f"CASE WHEN {of.sql} IS NOT NULL THEN struct_pack({', '.join(parts)}) END", kind)
+
+
+CASTS: Final[Mapping[type | str, Rule]] = {exp.Cast: _cast, exp.TryCast: _cast}

@@ -1,6 +1,6 @@
 """Translates Spark SQL into DuckDB's, if both are known to give the same values.
 
-Anything that is not listed in `frames.scalars`, `frames.functions` and `frames.aggregates`, or that has other types,
+Anything that is not listed in `frames.scalars`, `FUNCTIONS` and `frames.aggregates`, or that has other types,
 raises ``Untranslated``: Spark then computes it. What fails in Spark fails here, perhaps with another message: Spark's
 is reported; rows that fail only here are Spark's. `tests/frames/test_same_as_spark.py` compares both over the values
 of every type, and `conformance/engines.py` random expressions.
@@ -20,15 +20,33 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 from sqlglot.parsers.spark import SparkParser
 
-from rowtime.frames.aggregates import AGGREGATES, sort_key
+from rowtime.frames.aggregates import AGGREGATES, STATISTICS, sort_key
 from rowtime.frames.arrays import ARRAYS
-from rowtime.frames.functions import FUNCTIONS
+from rowtime.frames.json_texts import JSON
 from rowtime.frames.kinds import element_of, fields_of
+from rowtime.frames.numbers import NUMBERS
 from rowtime.frames.scalars import SCALARS
-from rowtime.frames.statistics import STATISTICS
 from rowtime.frames.tables import Column
-from rowtime.frames.values import Scope, Value
+from rowtime.frames.texts import TEXTS
+from rowtime.frames.times import FUNCTIONS_OF_TIMES
+from rowtime.frames.values import Rule, Scope, Value, comparable
 from rowtime.frames.words import LEFT, Untranslated, in_text, quoted
+
+
+def _null_if(node: exp.Expr, scope: Scope) -> Value:
+    of = scope.value(node.this)
+    left, right = comparable([of, scope.value(node.expression)])
+    return Value(f"CASE WHEN {left.sql} = {right.sql} THEN NULL ELSE {of.sql} END", of.type)
+
+
+FUNCTIONS: Final[Mapping[type | str, Rule]] = {
+    **FUNCTIONS_OF_TIMES,
+    **TEXTS,
+    **NUMBERS,
+    **JSON,
+    exp.Nullif: _null_if,
+}
+
 
 _PASSED: Final = re.compile(r"\barray\((-?\d+)L\)")
 _FLOATING: Final = re.compile(r"\b(?:float|double)\b", re.IGNORECASE)

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import AnalysisException
 
 from rowtime.core.errors import Failure, RowtimeError, refuse
 from rowtime.core.time import BEGINNING, wall_clock
+from rowtime.frames.frame import MOST
 from rowtime.frames.queries import Uncomputed
 from rowtime.frames.words import LEFT
 from rowtime.operators.contract import Delta, Operator
 from rowtime.operators.contract.intake import Intake
+from rowtime.operators.events.imported_bounds import Imported, clocks_of
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.plan.clock_functions import fixed
 from rowtime.plan.program import Program
+from rowtime.plan.waiting import timed_by
 from rowtime.runtime.analysis import quietly, words_of
-from rowtime.runtime.arrivals import Arrivals
 from rowtime.runtime.brokers import answering
 from rowtime.runtime.claims import claim
 from rowtime.runtime.close_look import CloseLook, closer, left_by, note_left
@@ -38,13 +40,12 @@ from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.late_session import describe_jobs, is_here, wait_for
 from rowtime.runtime.meter import JobTimes, Meter
 from rowtime.runtime.narrow_tables import Narrowed, narrowed
-from rowtime.runtime.portions import Portions
 from rowtime.runtime.presence import Presence
 from rowtime.runtime.quiet import hiding
 from rowtime.runtime.report import TickReport, cost_so_far, report_of
 from rowtime.runtime.session import active
 from rowtime.runtime.skipped_rows import seen_by, show, shown_in
-from rowtime.runtime.sources.contract import Limits, Source
+from rowtime.runtime.sources.contract import Limits, Slice, Source
 from rowtime.runtime.sources.failures import OF_STORES, naming
 from rowtime.runtime.tick import GivenTable, RunningTick
 from rowtime.runtime.upgrades import bound, change
@@ -396,3 +397,92 @@ class Engine:
         """Release the resources of sources."""
         for source in self.sources.values():
             source.close()
+
+
+# How much of a long input a tick takes: about as many rows as one process computes itself.
+#
+# A larger tick needs more memory. The limits of the user hold as well: they say what a tick takes at most. A result
+# never depends on how the input is cut into ticks.
+
+TEXT: Final = 128 << 20
+"""Bytes of text in a portion: its rows are not counted before they are read."""
+
+
+class Portions:
+    """The portions of a run."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, int] = {}  # by stream: as many as have about `MOST` rows
+        self._bytes: dict[str, int] = {}
+
+    def take(
+        self, stream: str, source: Source, before: Mapping[str, Any], given: Limits
+    ) -> tuple[Slice, Mapping[str, Any]]:
+        """Return the range of a stream after the entry ``before``; a smaller one if its files have too many rows."""
+        while True:
+            part, state = source.discover(before["offsets"], self._limits(stream, given), before["state"])
+            if not part.rows:
+                return part, state
+            if not part.counted:
+                if stream in self._bytes or part.backlog is None or part.backlog.unit != "bytes":
+                    return part, state
+                self._bytes[stream] = TEXT
+                if part.backlog.taken <= TEXT:
+                    return part, state
+                continue
+            files = len(part.detail["files"])
+            self._files[stream] = max(1, files * MOST // part.rows)
+            if part.rows <= MOST or files <= 1:
+                return part, state
+
+    def _limits(self, stream: str, given: Limits) -> Limits:
+        files, size = self._files.get(stream), self._bytes.get(stream)
+        least = {"files": _least(given.files, files), "bytes": _least(given.bytes, size)}
+        return replace(given, rows=_least(given.rows, MOST), **least)
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return min((number for number in (one, other) if number is not None), default=None)
+
+
+class Arrivals:
+    """The arrival clocks of a program's streams; those of an event stream matter to the importers of its bounds."""
+
+    def __init__(self, operators: Sequence[Operator]) -> None:
+        self._importers = {source: node.name for node in operators if (source := node.imports_from()) is not None}
+        self._timed_by = timed_by(operators)
+
+    def of(self, entry: Mapping[str, Any], stream: str) -> Mapping[str, int]:
+        """Return the clocks of a stream's writers, µs; for writers that are away, their last ones."""
+        importer = self._importers.get(stream)
+        away: Mapping[str, int] = _control(entry, importer or stream).get("away", {})
+        clocks: Mapping[str, int] = entry.get("clocks", {}).get(stream, {})
+        return {**away, **(clocks if importer is None else clocks_of(Imported.of(_control(entry, importer))))}
+
+    def waiting(self, entry: Mapping[str, Any]) -> set[str]:
+        """Return the operators that hold bounds until arrival clocks pass them."""
+        return {name for name in self._importers.values() if _control(entry, name).get("pending")}
+
+    def let_out(self, entry: Mapping[str, Any], taken: Mapping[str, Taken]) -> bool:
+        """Return True if arrival clocks alone may release something: if an operator that they time holds something."""
+        held = {key.rsplit("/", 1)[0] for key in entry.get("held", ())} | self.waiting(entry)
+        timing = {stream for name in held for stream in self._timed_by.get(name, ())}
+        return any(
+            (not intake.source.gives_rowtime or "runs" in intake.part.detail)
+            and self.move(entry, name, {w: intake.part.arrived.get(w, BEGINNING) for w in intake.present})
+            for name, intake in taken.items()
+            if name in timing
+        )
+
+    def move(self, entry: Mapping[str, Any], stream: str, arrived: Mapping[str, int]) -> bool:
+        """Return True if a reading has raised a clock of a stream whose rows have no rowtimes of their own."""
+        clocks = self.of(entry, stream)
+        if not any(at > clocks.get(writer, BEGINNING) for writer, at in arrived.items()):
+            return False
+        modes = _control(entry, stream).get("modes", {})
+        return not modes or any(modes.get(writer) == "arrival" for writer in arrived)
+
+
+def _control(entry: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    control: Mapping[str, Any] = entry.get("control", {}).get(name, {})
+    return control

@@ -1,6 +1,6 @@
 """Counts the rows that each operator gave in a tick.
 
-The console shows them on edges where no gate and no sink counts rows (`web.views.passed`).
+The console shows them on edges where no gate and no sink counts rows (`web.views.graph`).
 """
 
 from __future__ import annotations

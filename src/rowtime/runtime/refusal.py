@@ -1,9 +1,10 @@
-"""Finds the refused rows of a tick by their places."""
+"""The refused rows of a tick: found by their places (`Refusal`), or separated by a column of their own (`apart`)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,16 +12,21 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 
-from rowtime.core.columns import DUE, MALFORMED, ORIGIN, POSITION, ROWTIME, WRITER
+from rowtime.core.columns import DUE, MALFORMED, ORIGIN, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem
-from rowtime.core.time import MAX_MICROS, MIN_MICROS
+from rowtime.core.time import BEGINNING, MAX_MICROS, MIN_MICROS
 from rowtime.frames.frame import Frame
 from rowtime.frames.kinds import DECIMAL, PLAIN
-from rowtime.operators.contract import quoted
+from rowtime.operators.contract import Delta, quoted
 from rowtime.operators.contract.peek import Peek
 from rowtime.operators.gates.rejected import shown_as
 from rowtime.operators.rows.calendar import in_calendar, those_in_calendar
 
+if TYPE_CHECKING:
+    from rowtime.operators.sinks.sink import Sink
+    from rowtime.runtime.tick import RunningTick
+
+_BEHIND: Final = "OUT_OF_ORDER"
 _SAME_PLACE = f"{WRITER} = __rw AND {POSITION} = __rp"
 _KEYS = [(WRITER, "ascending"), (POSITION, "ascending")]
 _KINDS = {
@@ -140,3 +146,58 @@ def stopped_by(gate: str, refused: Rejection, why: str) -> Failure:
         "Let it give NULL instead, with NULLIF, TRY_CAST or try_divide. Or leave out ON ERROR STOP, and it is refused."
     )
     return Failure(Problem("R514", what, hint=hint))
+
+
+@dataclass(frozen=True)
+class Apart:
+    """The accepted rows, and the refused ones as in ``name.rejected``; with their numbers."""
+
+    accepted: Frame
+    refused: Rejection | None
+    counts: dict[str, int]
+
+
+def apart(rows: Frame, broken: str, reason: str = "MALFORMED", clock: str = ROWTIME) -> Apart:
+    """Refuse the rows in which the column ``broken`` is not NULL.
+
+    ``clock``: SQL of the time that refuses a row, by default its own; the text of ``broken`` goes to ``raw_record``.
+    """
+    wrong = pc.is_valid(rows.toArrow()[broken])
+    total, many = rows.count(), pc.sum(wrong).as_py() or 0
+    fits, refused = rows.chosen(pc.invert(wrong)).drop(broken), rows.chosen(wrong) if many else None
+    counts = {"in": total, "accepted": total - many}
+    if refused is None:
+        return Apart(fits, None, counts)
+    return Apart(fits, _rejection(refused, broken, reason, clock), {**counts, reason: many})
+
+
+def _rejection(rows: Frame, broken: str, reason: str, clock: str) -> Rejection:
+    own = [f"{quoted(name)} AS {quoted(shown_as(name))}" for name in rows.columns if not name.startswith("__")]
+    writer, position = ORIGIN if ORIGIN[0] in rows.columns else (WRITER, POSITION)
+    rejected = rows.selectExpr(
+        *own, f"'{reason}' AS reason", f"{ROWTIME} AS refused_time", f"{clock} AS refused_by", f"{writer} AS writer",
+        f"{position} AS position", f"{broken} AS raw_record", f"{clock} AS {ROWTIME}", WRITER, POSITION,
+        f"unix_micros({clock}) AS {DUE}",
+        f"0 AS {ROUTE}",
+    )  # fmt: skip
+    return Rejection(rejected, rejected.schema)
+
+
+def above(tick: RunningTick, node: Sink, delta: Delta, floor: int) -> Delta:
+    """Return the rows of a pump after a log's takeover, at ``floor`` (µs UTC) or above; refuse others.
+
+    Semantics 2.3. The writer's clock in the log is that of the former pump. A row below it is ``OUT_OF_ORDER``, in the
+    ledger as ``<pump>.takeover``. The gate is there until the pump's own bound has reached that clock.
+    """
+    bound = tick.control(node).bound
+    if delta.rows is None or max(delta.lowest, BEGINNING if bound is None else bound) >= floor:
+        return delta
+    gate = f"{node.name.removesuffix('.sink')}.takeover"
+    broken = f"CASE WHEN unix_micros({ROWTIME}) < {floor}L THEN 'below what the target has' END AS {MALFORMED}"
+    split = apart(delta.rows.selectExpr("*", broken), MALFORMED, _BEHIND, f"timestamp_micros({floor}L)")
+    if split.refused is None:
+        return delta
+    refused = split.counts[_BEHIND]
+    # Count only refused rows: how many rows pass while the gate is there depends on the cut into ticks.
+    tick.turn_away(gate, split.refused, {"in": refused, "accepted": 0, _BEHIND: refused})
+    return replace(delta, rows=split.accepted, peek=None, files=None)

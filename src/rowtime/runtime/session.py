@@ -15,14 +15,16 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, Final
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from rowtime.core.errors import refuse
-from rowtime.runtime import class_archive
+from rowtime.runtime import class_archive, java
+from rowtime.runtime.java_process import JavaProcess
 from rowtime.runtime.late_session import LateSession
-from rowtime.runtime.spark_start import is_launched, launched_early, session_with
 
 _UNSAFE = (
     "BooleanSimplification",  # i + 1 > 0 OR TRUE
@@ -206,7 +208,7 @@ def derive(spark: SparkSession) -> SparkSession:
         derived.conf.set(key, value)
     # Workers that have not come yet are not counted, so the application's setting comes first.
     parallel = str(max(1, derived.sparkContext.defaultParallelism))
-    given = derived.sparkContext._conf  # noqa: SLF001 - getConf makes a call for each setting
+    given = derived.sparkContext._conf
     partitions = given.get("spark.sql.shuffle.partitions", parallel)
     derived.conf.set("spark.sql.shuffle.partitions", partitions or parallel)
     return derived
@@ -214,8 +216,8 @@ def derive(spark: SparkSession) -> SparkSession:
 
 def _keys(spark: SparkSession) -> list[str]:
     """Return the names of the settings that are set, in two calls; PySpark's own function makes one for each."""
-    jvm: Any = spark._jvm  # noqa: SLF001 - as below
-    joined: str = jvm.java.lang.String.join("\n", spark.conf._jconf.getAllAsJava().keySet())  # noqa: SLF001 - as below
+    jvm: Any = spark._jvm
+    joined: str = jvm.java.lang.String.join("\n", spark.conf._jconf.getAllAsJava().keySet())
     return joined.split("\n")
 
 
@@ -230,9 +232,9 @@ def active(spark: SparkSession) -> Iterator[None]:
         with spark.active_here():
             yield
         return
-    sessions: Any = SparkSession._get_j_spark_session_class(spark._jvm)  # noqa: SLF001 - PySpark has no public way
+    sessions: Any = SparkSession._get_j_spark_session_class(spark._jvm)
     before = sessions.getActiveSession()
-    sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001 - as above
+    sessions.setActiveSession(spark._jsparkSession)
     try:
         yield
     finally:
@@ -240,3 +242,81 @@ def active(spark: SparkSession) -> Iterator[None]:
             sessions.setActiveSession(before.get())
         else:
             sessions.clearActiveSession()
+
+
+# ruff: noqa: SLF001 - PySpark has no public way to the JVM of the process
+
+_RUNS_ALREADY: Final = ("MASTER", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")
+"""Variables that say that Spark runs already, or somewhere else."""
+_launched: Final[list[JavaProcess]] = []
+"""The Java that waits for a session; at most one."""
+_starting: Final[list[JavaProcess]] = []
+"""The Java in which a session is being created."""
+_turn: Final = Lock()
+"""Held while a session is created: others then use the same Java."""
+
+
+@contextmanager
+def launched_early(settings: Mapping[str, str]) -> Iterator[None]:
+    """Let Java start beside what is done inside, for a session with ``settings``; without that session, it ends.
+
+    Nothing is launched if Spark runs already, or if its Java is to be searched for.
+    """
+    if SparkContext._gateway is None and java.named() is not None and not any(map(os.environ.get, _RUNS_ALREADY)):
+        _use_this_python()
+        _launched.append(JavaProcess(settings))
+    try:
+        yield
+    finally:
+        for processes in (_launched, _starting):
+            while processes:
+                processes.pop().end()
+
+
+def is_launched(settings: Mapping[str, str]) -> bool:
+    """Return True if a Java with these settings waits for its session."""
+    return any(process.settings == settings for process in _launched)
+
+
+def session_with(settings: Mapping[str, str]) -> SparkSession:
+    """Return a session with ``settings``, the name of the application and the master included.
+
+    Raises ``Failure`` (R510) without Java, and what Spark raises.
+    """
+    _use_this_python()
+    with _turn, java.available():
+        if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+            return _created(settings)
+        process = _java_with(settings)
+        session = None
+        try:
+            process.connect()
+            session = _created(settings)
+        finally:
+            process.started(spark=session is not None)
+            if process in _starting:
+                _starting.remove(process)
+        return session
+
+
+def _use_this_python() -> None:
+    """Let Spark's workers run the Python of this process; by default they run the `python3` of the PATH."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def _created(settings: Mapping[str, str]) -> SparkSession:
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _java_with(settings: Mapping[str, str]) -> JavaProcess:
+    early = _launched.pop() if _launched else None
+    if early is not None and early.settings != settings:
+        early.end()
+        early = None
+    process = early or JavaProcess(settings)
+    _starting.append(process)
+    return process

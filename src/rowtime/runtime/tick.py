@@ -35,7 +35,6 @@ from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.operators.streams.table import Table
 from rowtime.operators.streams.table_versions import TableVersions, kept_versions
 from rowtime.runtime import local_rows
-from rowtime.runtime.apart import above, apart
 from rowtime.runtime.begun import OUTCOME, Begun, Outcome, carried, continued
 from rowtime.runtime.clock_pass import clock_pass
 from rowtime.runtime.column_types import ColumnTypes
@@ -43,8 +42,7 @@ from rowtime.runtime.given_rows import GivenRows
 from rowtime.runtime.loose_types import loose, loosened
 from rowtime.runtime.meter import Meter
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed
-from rowtime.runtime.one_task import OneTask
-from rowtime.runtime.refusal import Refusal, Rejection, stopped_by
+from rowtime.runtime.refusal import Refusal, Rejection, above, apart, stopped_by
 from rowtime.runtime.segment_writer import PARQUET, STATE, write_routes, write_table
 from rowtime.runtime.sinks.failures import naming
 from rowtime.runtime.sinks.staging import Stage, Written
@@ -61,8 +59,10 @@ GivenTable = Callable[["SparkSession"], "DataFrame"]
 Ledger = MutableMapping[str, Counter[str]]
 
 
-class RunningTick(OneTask):
+class RunningTick:
     """The current tick; implements `operators.contract.Tick`."""
+
+    of_keys = False
 
     def __init__(  # noqa: PLR0913 - the parts of a pipeline, given once
         self,
@@ -291,6 +291,26 @@ class RunningTick(OneTask):
             staged = stage(self, node, rows, before)
         if staged is not None:
             self.outputs[node.name] = staged
+
+    # -- the one task that has all rows; one of several does something else (`executors.level_ticks`) ---
+
+    def decided(self, node: Operator, *given: Any) -> Verdict:  # noqa: ARG002 - of a task with a part of the rows
+        """Return a gate's verdict on the rows of the tick, from the arguments of `judge`."""
+        return clock_pass.judge(*given)
+
+    def stepped(self, node: Operator) -> Delta | None:  # noqa: ARG002 - as above
+        """Return the result of an operator that has stepped elsewhere; ``None`` if it steps here."""
+        return None
+
+    def leave(self, node: Operator, rows: Frame) -> None:
+        """Do nothing: this task has all keys."""
+
+    def received(self, node: Operator, reader: Operator, delta: Delta) -> Delta:  # noqa: ARG002 - as above
+        """Return what an operator gives to one above it; ``delta``: what it has given in this task."""
+        return delta
+
+    def needs_all_rows(self, why: str) -> None:
+        """Do nothing."""
 
     # -- after the steps --------------------------------------------------------
 

@@ -12,38 +12,41 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
 from rowtime.core.clock import least
-from rowtime.core.columns import ASKED_AT, AT, DUE, KEY_HASH, POSITION, RANGE_VALUE, ROWTIME, SEEN
+from rowtime.core.columns import ASKED_AT, AT, BROKEN, DUE, KEY_HASH, POSITION, RANGE_VALUE, ROWTIME, SEEN, WRITER
 from rowtime.core.counts import counted
+from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import columns_in
 from rowtime.expr.facts import Fact
-from rowtime.frames.typed import beside
+from rowtime.frames.kinds import type_text
+from rowtime.frames.typed import beside, schema_of
+from rowtime.kernels.exact import Overflow
 from rowtime.kernels.hashes import hashes
-from rowtime.kernels.window_functions import Nth
-from rowtime.kernels.windowed import Answer, Wanted, Windows, whole
+from rowtime.kernels.window_functions import Count, Distinct, Extreme, Nth
+from rowtime.kernels.windowed import Answer, Wanted, Windows, takes, whole
 from rowtime.operators.contract import AGGREGATION, Delta, Derivation, Link, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import NUMBERED
-from rowtime.operators.contract.state import Kept, Segment, StateNote
+from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
 from rowtime.operators.over.over_calls import Call, OverControl, RunningMark
-from rowtime.operators.over.over_limits import answered
 from rowtime.operators.over.over_memory import HEADS, ROWS, Memory
-from rowtime.operators.over.over_results import to_files, to_spark_rows, type_calls
 from rowtime.operators.over.over_rows import in_stream_order
+from rowtime.operators.over.slices import compute, slices_of
 from rowtime.operators.rows.attempt import selected
-from rowtime.operators.rows.collations import keyed, paired
+from rowtime.operators.rows.collations import has_collation, keyed, paired
 from rowtime.operators.rows.ends import Ends
+from rowtime.operators.rows.exact_sums import average
 from rowtime.operators.rows.lifetimes import BEGINS
 from rowtime.operators.rows.select import Item
 from rowtime.operators.rows.values import remembered
-from rowtime.sql.generate import to_spark
+from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
     from rowtime.frames.frame import Frame
@@ -312,3 +315,93 @@ class Over(Unary):
             query = f"SELECT {self._measured} FROM (SELECT timestamp_micros({bound}L) AS {ROWTIME})"  # noqa: S608
             control = tick.remember(self, bound=bound, clock=min(bound, tick.scalar(query)))
         return control.clock
+
+
+# Sums and averages of an OVER that overflow their type: such a row is refused, and the others continue without it.
+#
+# A refused row is in no frame of a later one, as if it had not come. So no kept sum overflows, and which rows are
+# refused follows from the order of the rows, one key at a time.
+
+ReadState = Callable[[str], pa.Table | None]
+
+
+def answered(tick: Tick, node: Over, fresh: pa.Table, read: ReadState) -> tuple[pa.Table, Answer | None]:
+    """Return the new rows to emit, and their values; ``None`` if all are refused."""
+    heads, kept, refused = read("heads"), read("rows"), list[pa.Table]()
+    answer = None
+    while fresh.num_rows:
+        try:
+            slices = 1 if tick.trying else slices_of(fresh.num_rows)
+            answer = compute(node.windows, heads, kept, fresh, slices)
+            break
+        except Overflow as wrong:
+            if not tick.trying or tick.stops:
+                hint = "Cast the argument to a wider type, for example DECIMAL(38, 0)."
+                raise Failure(Problem("R507", f"{node.name}: {wrong}", hint=hint)) from wrong
+            refused.append(_refused_rows(node, fresh.filter(pa.array(wrong.beyond)), wrong.name))
+            fresh = fresh.filter(pa.array(~np.asarray(wrong.beyond)))
+    if refused:
+        gone = tick.frame(node, pa.concat_tables(refused))
+        tick.refuse_computed(node, gone, BROKEN)
+    return fresh, answer
+
+
+def _refused_rows(node: Over, rows: pa.Table, name: str) -> pa.Table:
+    call = next(call for call in node.calls if call.column.name == name)
+    names = pa.array([f"{to_rowtime(call.typed)} OVER (…)"] * rows.num_rows, pa.string())
+    return rows.select([*node.passed, ROWTIME, WRITER, POSITION]).append_column(BROKEN, names)
+
+
+# The output of an OVER: the types that Spark gives its calls, and the rows with their values.
+#
+# Rows go to Spark, which casts the values; or directly to the files of a sink that takes them over, if every value has
+# its type already.
+
+
+def type_calls(tick: Tick, node: Over, rows: Frame) -> OverControl:
+    """Let Spark type the calls once, and keep the types; a type that Spark refuses is refused here."""
+    control = tick.control(node)
+    if control.types:
+        return control
+    typed = schema_of(rows, {call.column.name: to_spark(call.typed) for call in node.calls})
+    given = schema_of(rows, {call.column.name: to_spark(call.argument) for call in node.calls})
+    kinds = [field.dataType.simpleString() for field in given]
+    for call, kind in zip(node.calls, kinds, strict=True):
+        if not takes(call.function, kind):
+            what = f"{node.name}: {to_rowtime(call.typed)} over a window does not take {kind.upper()}"
+            raise refuse("R107", what, "Cast the argument, for example to DOUBLE or DECIMAL(18, 2).")
+    schema = schema_of(rows, {name: to_spark(value) for name, value in node.values.items()})
+    collated = [field.name for field in schema if has_collation(field.dataType)]
+    for name in collated:
+        if schema[name].dataType.typeName() != "string":
+            what = f"{node.name}: {to_rowtime(node.values[name])} holds text with a collation inside of another value"
+            raise refuse("R107", what, "Use the text itself, or give it the collation UTF8_BINARY.")
+    plain = (isinstance(call.function, Count | Distinct | Extreme | Nth) for call in node.calls)
+    # The kernel gives the same type as Spark.
+    straight = all(p or not kind.startswith(("decimal", "void")) for p, kind in zip(plain, kinds, strict=True))
+    types = {field.name: type_text(field.dataType) for field in typed}
+    return tick.remember(node, collated=collated, types=types, straight=straight)
+
+
+def to_files(tick: Tick, node: Over, rows: pa.Table, answer: Answer, columns: Mapping[str, str]) -> Sequence[Segment]:
+    """Write the rows to files of a sink, whose ``columns`` are columns of the result with other names."""
+    for name, column in answer.values.items():
+        rows = rows.append_column(name, column)
+    return tick.write(node, rows, {"complete": Route(0, columns, AT)})["complete"]
+
+
+def to_spark_rows(tick: Tick, node: Over, rows: pa.Table, answer: Answer, types: Mapping[str, str]) -> Frame:
+    """Return the rows with their values as a Frame."""
+    shape = node.emits()
+    table = rows.select([*node.passed, *shape.internals])
+    for name, column in answer.values.items():
+        table = table.append_column(name, column)
+    typed = [_typed(call.column.name, types, answer.values) for call in node.calls]
+    return tick.frame(node, table).selectExpr(*map(quoted, node.passed), *typed, *shape.internals)
+
+
+def _typed(name: str, types: Mapping[str, str], values: Mapping[str, Any]) -> str:
+    value = quoted(name)
+    if f"{name}:n" in values:
+        value = average(value, quoted(f"{name}:n"), f"decimal(38,{values[name].type.scale})", types[name])
+    return f"CAST({value} AS {types[name]}) AS {quoted(name)}"

@@ -29,15 +29,17 @@ from rowtime.core.columns import (
     ROWTIME,
     SORTED_KEY,
 )
+from rowtime.core.errors import refuse
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, to_text
 from rowtime.expr.conditions import columns_in
-from rowtime.frames.typed import beside
+from rowtime.frames.kinds import type_text
+from rowtime.frames.typed import beside, schema_of
 from rowtime.kernels.hashes import hashes
 from rowtime.kernels.matching.automaton import Automaton, automaton
 from rowtime.kernels.matching.matcher import Clause, To
 from rowtime.kernels.matching.pattern import Anchor, parse, variables
-from rowtime.kernels.windowed import whole
+from rowtime.kernels.windowed import takes, whole
 from rowtime.operators.contract import (
     AGGREGATION,
     Column,
@@ -57,12 +59,12 @@ from rowtime.operators.over.over_rows import in_stream_order
 from rowtime.operators.patterns.conditions import Tester
 from rowtime.operators.patterns.match_tick import MatchTick
 from rowtime.operators.patterns.remembered import Memory, Span
-from rowtime.operators.patterns.slots import CLASSIFIER, NUMBER, TAKEN, Condition, MatchFunction, Pick, Slot
-from rowtime.operators.patterns.typing import type_slots
+from rowtime.operators.patterns.slots import CLASSIFIER, NUMBER, TAKEN, Condition, Fold, MatchFunction, Pick, Slot
 from rowtime.operators.rows.attempt import selected
+from rowtime.operators.rows.collations import has_collation
 from rowtime.operators.rows.lifetimes import BEGINS
 from rowtime.operators.rows.select import Item
-from rowtime.sql.generate import to_spark
+from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import ONE_ROW
 
 if TYPE_CHECKING:
@@ -332,3 +334,29 @@ class Match(Unary):
             return None
         hashed = hashes([whole(table[name]) for name in self.names]) if self.keys else np.zeros(len(table), np.int64)
         return table.append_column(KEY_HASH, pa.array(hashed))
+
+
+def type_slots(tick: Tick, node: Match, rows: Frame) -> None:
+    """Store the types; a type that Spark refuses is refused here."""
+    if tick.control(node).types:
+        return
+    tests = [slot for condition in node.conditions for slot in condition.slots]
+    slots: list[Slot] = [*node.slots, *tests]
+    read = [slot for slot in slots if not isinstance(slot, MatchFunction)]
+    given = schema_of(rows, {slot.column.name: to_spark(slot.value) for slot in read})
+    typed = schema_of(rows, {slot.column.name: to_spark(slot.typed) for slot in read})
+    kinds = {field.name: field.dataType.simpleString() for field in given}
+    for slot in read:
+        if not isinstance(slot, Fold):
+            continue
+        kind = kinds[slot.column.name]
+        if not takes(slot.function, kind):
+            what = f"{node.name}: {to_rowtime(slot.typed)} over the rows of a match does not take {kind.upper()}"
+            raise refuse("R107", what, "Cast the argument, for example to DOUBLE or DECIMAL(18, 2).")
+    columns = [*schema_of(rows, {key.column.name: to_spark(key.expression) for key in node.keys}), *given]
+    if any(has_collation(column.dataType) for column in columns):
+        what = f"{node.name}: MATCH_RECOGNIZE does not support text with a collation yet"
+        raise refuse("R190", what, "Give the text the collation UTF8_BINARY.")
+    types = {field.name: type_text(field.dataType) for field in typed}
+    types |= {slot.column.name: slot.column.type for slot in slots if isinstance(slot, MatchFunction)}
+    tick.remember(node, types=types or {"": ""})

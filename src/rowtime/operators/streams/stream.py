@@ -47,7 +47,6 @@ from rowtime.operators.streams.arrival_times import is_timed_by_arrival
 from rowtime.operators.streams.column_bounds import with_column_bounds
 from rowtime.operators.streams.event_bounds import with_bounds, without_bounds
 from rowtime.operators.streams.quarantine import Quarantine, undecided
-from rowtime.operators.streams.refused_marks import refused_marked
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.sql.generate import literal, to_rowtime, to_spark
 
@@ -394,3 +393,10 @@ class Stream(Operator):
 def streams_of(operators: Iterable[Operator]) -> list[Stream]:
     """Return the streams among some operators."""
     return [node for node in operators if isinstance(node, Stream)]
+
+
+def refused_marked(tick: Tick, stream: Operator, rows: Frame, refused: pa.Table) -> Frame:
+    """Return the rows of a stream, with refused ones marked."""
+    places = pa.table({"__from": refused[WRITER], "__at": refused[POSITION]})
+    key = tick.frame(stream, places).selectExpr("*", f"true AS {REFUSED}")
+    return rows.joined(key, f"{WRITER} = __from AND {POSITION} = __at", "left").drop("__from", "__at")

@@ -16,7 +16,7 @@ from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.operators.contract import Closed, Column, Delta, Shape, Tick, Unary, passed, quoted
 from rowtime.operators.contract.requirement import PLACED
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
-from rowtime.operators.windows.chains import Chains
+from rowtime.operators.windows.session import Chains
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from rowtime.plan.bind.scope import From, Input, Scope
 from rowtime.plan.bind.sources import Binder
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.nodes import Lifetime, PeriodPredicate
-from rowtime.sql.periods import compared, periodic
+from rowtime.sql.period_parser import compared, periodic
 from rowtime.sql.places import refuse_at
 
 Times = Mapping[str, tuple[exp.Expr, exp.Expr]]

@@ -32,7 +32,6 @@ from rowtime.operators.streams.union_all import UnionAll
 from rowtime.plan.bind.clauses import bind_with, limited, plain, refuse_later, spread_unbounded_state
 from rowtime.plan.bind.event_time import meeting
 from rowtime.plan.bind.from_clause import FromClause
-from rowtime.plan.bind.group_all import with_listed_groups
 from rowtime.plan.bind.group_plan import GroupPlan, WithinGroup
 from rowtime.plan.bind.grouping_sets import has_sets, union_of_sets, without_clock
 from rowtime.plan.bind.groups import Grouping
@@ -52,8 +51,13 @@ from rowtime.plan.bind.scope import From, Scope
 from rowtime.plan.bind.select_list import items_of
 from rowtime.plan.bind.sources import Binder, BoundQuery, Sources
 from rowtime.plan.bind.spark_windows import without_spark_windows
-from rowtime.plan.bind.subqueries import Subqueries, has_group_subqueries, has_subqueries
-from rowtime.plan.bind.subqueries_below import has_subqueries_below, with_subqueries_below
+from rowtime.plan.bind.subqueries import (
+    Subqueries,
+    has_group_subqueries,
+    has_subqueries,
+    has_subqueries_below,
+    with_subqueries_below,
+)
 from rowtime.plan.bind.tables import Tables
 from rowtime.plan.bind.union_order import common, distinct_union, flat, sorted_union
 from rowtime.plan.bind.windows import refuse_outside
@@ -398,3 +402,22 @@ def _ascending(scope: Scope, promoted: exp.Expr) -> exp.Expr | None:
     """Return the promoted time over the rowtime, if it ascends with it."""
     inlined = on_grid(scope.inlined(promoted))
     return inlined if columns_in([inlined]) == {ROWTIME} and prove(inlined, scope.facts).order.direction > 0 else None
+
+
+def with_listed_groups(query: exp.Select) -> exp.Select:
+    """Return the query with its entries in place of ALL; other queries as they are.
+
+    A column with this name has to be quoted, or to have its input before it.
+    """
+    group = query.args.get("group")
+    if group is None or len(group.expressions) != 1 or not _is_all(group.expressions[0]):
+        return query
+    query = query.copy()
+    entries = [entry.unalias() for entry in query.expressions if not has_aggregates(entry)]
+    query.set("group", exp.Group(expressions=[entry.copy() for entry in entries]) if entries else None)
+    return query
+
+
+def _is_all(key: exp.Expr) -> bool:
+    plain = isinstance(key, exp.Column) and not key.table and not key.this.args.get("quoted")
+    return plain and key.name.upper() == "ALL"

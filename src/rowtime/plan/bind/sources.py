@@ -6,7 +6,7 @@ pump, together with the items of other processes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
 
@@ -16,14 +16,17 @@ from rowtime.core.columns import COLUMN_BOUND, PROMOTED_TIME, ROWTIME
 from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.core.shapes import EventShape
 from rowtime.expr.conditions import col
-from rowtime.operators.contract import Column, Operator
+from rowtime.operators.contract import EDGES, Column, Operator, Origin, walk
 from rowtime.operators.contract.requirement import COUNTED
 from rowtime.operators.events.bounded_events import BoundedEvents
 from rowtime.operators.events.event_stream import EventStream
 from rowtime.operators.events.imported_bounds import ImportedBounds
+from rowtime.operators.events.row_events import RowEvents
+from rowtime.operators.gates.rejected import Rejected
 from rowtime.operators.gates.tsort import TSort
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.panes.event_time import FORWARDED
+from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.operators.rows.select import Item, Select, extended
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.union_all import UnionAll
@@ -31,16 +34,14 @@ from rowtime.plan import file_times
 from rowtime.plan.bind.catalog import Catalog
 from rowtime.plan.bind.declared import declared, order_of, tolerance
 from rowtime.plan.bind.emit import as_rows
-from rowtime.plan.bind.event_pumps import check_order
 from rowtime.plan.bind.event_time import MANUAL, event_timed, forwarded, settings_of
-from rowtime.plan.bind.event_views import events_of
 from rowtime.plan.bind.ledger import system_stream
-from rowtime.plan.bind.pump_edge import PumpEdge, edge_of, pump_name
+from rowtime.plan.bind.pump_edge import PumpEdge, behind, edge_of, pump_name
 from rowtime.plan.bind.pump_list import by_place
-from rowtime.plan.bind.rejected import refused_by_pump, refused_rows
 from rowtime.plan.bind.rowtime_columns import rowtime_column
 from rowtime.plan.bind.scope import mark_of, null_of
-from rowtime.plan.bind.stream_defs import TEMPORARY, StreamDef, demands_of
+from rowtime.plan.bind.stream_defs import TEMPORARY, StreamDef, check_times, demands_of
+from rowtime.plan.bind.suggestions import suggestion
 from rowtime.plan.enforce import Enforcer
 from rowtime.plan.finite import is_finite
 from rowtime.plan.formats import read_problems
@@ -397,3 +398,133 @@ def _lender(sources: Sources, binder: Binder, name: str, shape: EventShape) -> E
         raise refuse("R199", what, "Name the stream whose writers send bounds, or that generates them.", Place(1, 1))
     node = sources.named(binder, lender, exp.to_table(lender)).node
     return cast("EventStream", node)  # it has a shape, and does not import bounds
+
+
+def refused_rows(
+    fresh: Callable[[str], str], node: Operator, name: str, pumps: Collection[str], place: Place
+) -> Operator:
+    """Return the rows refused by the gate ``name`` below ``node``: by its ``pumps`` and by its declarations.
+
+    ``fresh`` makes names. Raises ``Refused`` (R125) if there is no such gate.
+    """
+    gates = [part for part in walk(node) if part.refuses()]
+    gate = next((part for part in gates if part.name == name), None)
+    gate = gate or next((part for part in gates if part.name == f"{name}.events"), None)
+    if gate is None and node.computes:
+        return Rejected(fresh(f"{name}.rejected"), node, node.emits().of_users, failing=name)
+    if gate is None:
+        raise refuse("R125", f"{name} refuses no rows", f"These do: {', '.join(part.name for part in gates)}.", place)
+    filled = [part for part in gates if part.name in pumps]
+    others = (part for part in gates if part is not gate and part.name.startswith(f"{name}."))
+    orders = [part for part in others if part.checks_declared()]
+    return _together(fresh, name, (gate, *filled, *orders), optional=bool(filled))
+
+
+def refused_by_pump(fresh: Callable[[str], str], node: Operator, pump: str, place: Place) -> Operator:
+    """Return the rows refused on a pump's way to its target: by its query's T-sort, its gate, its order checks.
+
+    All of them have the columns of the query, as they were computed. Raises ``Refused`` (R125) if nothing is checked.
+    """
+    gates = [part for part in walk(node) if part.checks_pump(pump)]
+    query = behind(node)
+    if not gates and query.computes:
+        return Rejected(fresh(f"{pump}.rejected"), query, query.emits().of_users, failing=pump)
+    if not gates:
+        what = f"{pump} refuses no rows: its values fit the declared columns of the target, and nothing is checked"
+        raise refuse("R125", what, place=place)
+    return _together(fresh, pump, gates, optional=False)
+
+
+def _together(fresh: Callable[[str], str], name: str, gates: Sequence[Operator], *, optional: bool) -> Operator:
+    refused = tuple(Rejected(fresh(f"{name}.rejected"), gate, gate.refused_columns()) for gate in gates)
+    return UnionAll(fresh(f"{name}.rejected.all"), refused, optional=optional) if refused[1:] else refused[0]
+
+
+# Pumps into streams of events: whether events come in the order that the stream accepts (semantics 9.3).
+#
+# A pump writes its bound, which is about ROWTIME. The stream judges an event by the times of its shape. So these must
+# be the ROWTIME: for a point or an interval its start, for an edge the time of the edge. Otherwise events in time would
+# be judged late.
+
+
+def check_order(stream: StreamDef, pump: CreatePump, node: Operator) -> None:
+    """Raise ``Refused`` (R193) if a pump's events would not come in the order in which they are judged."""
+    shape = stream.shape
+    if shape is None or shape.imports is not None:  # imported bounds are used there, not those of its writers
+        return
+    names = [name.lower() for name in (pump.columns or [name for name, _ in stream.columns])]
+    given = node.emits().names
+    if len(given) != len(names):
+        return  # refused elsewhere
+    column_of = dict(zip(names, given, strict=True))
+    start, stop = (node.origin(column_of.get((name or "").lower(), "")) for name in (shape.start, shape.stop))
+    if start is not None and start.what == ROWTIME:
+        return
+    if shape.edges and start is not None and stop is not None and (start.what, stop.what) == EDGES:
+        return
+    raise Refused(_problem(stream, pump, start, shape.kind))
+
+
+def _problem(stream: StreamDef, pump: CreatePump, start: Origin | None, kind: str) -> Problem:
+    assert stream.shape is not None
+    column = stream.shape.start
+    judged = f"{stream.name} takes events in the order of {column}, and judges them by the bounds of the pump"
+    columns = ", ".join(name for name in (column, stream.shape.stop) if name)
+    if start is None:
+        what = f"{judged}. Those bounds are about ROWTIME, and {column} is not the ROWTIME of these rows"
+        hint = (
+            f"Write q.ROWTIME AS {column} in the select list, where q is the input in FROM; or promote it first: "
+            f"SELECT STREAM t AS ROWTIME, t AS {column}, … ORDER BY t WITHIN INTERVAL '1' MINUTE."
+        )
+        return Problem("R193", what, pump.place, hint)
+    what = f"{judged}. Here the events come {start.order}, so events that began long ago would be LATE"
+    form = {"POINT": f"POINTS ({column})", "INTERVAL": f"INTERVALS ({columns}) FULLY ORDERED"}.get(kind)
+    hint = f"Write EMIT {form} after the query."
+    if form is None:
+        hint = f"Let a view EMIT EDGES (edge, {columns}); read {columns} and the payload from it."
+    return Problem("R193", what, pump.place, hint)
+
+
+def events_of(fresh: Callable[[str], str], node: Operator, shape: EventShape, name: str, place: Place) -> RowEvents:
+    """Return the events of a view's rows. Raises ``Refused`` (R103, R170, R190, R193)."""
+    if is_lifetimes(node):
+        hint = "Leave it out; SHIFT, EXTEND, ALTER_DURATION and CLIP change the lifetimes of events."
+        raise refuse("R193", f"EVENT SHAPE turns rows into events, and {name} already has events", hint, place)
+    if shape.imports is not None:
+        hint = f"Pump the rows into a stream of events that has BOUND FROM {shape.imports}."
+        raise refuse("R190", "BOUND FROM of a view is not supported yet", hint, place)
+    columns = node.emits().of_users
+    by_name = {column.name.lower(): column for column in columns}
+    for named in shape.columns:
+        if named.lower() not in by_name:
+            what = f"the event shape names a column {named}, which {name} does not have"
+            hint = suggestion(named, [column.name for column in columns])
+            if named.upper() == "ROWTIME":
+                renamed = ", ".join("at" if column.upper() == "ROWTIME" else column for column in shape.columns)
+                hint = f"Select it under a name: SELECT STREAM ROWTIME AS at, … EVENT SHAPE {shape.kind} ({renamed})."
+            raise refuse("R103", what, hint, place)
+    start, stop, by = (part and by_name[part.lower()].name for part in (shape.start, shape.stop, shape.by))
+    shape = replace(shape, start=start or "", stop=stop, by=by)
+    check_times(shape, {column.name: column.type for column in columns}, place)
+    _check_order(node, shape, name, place)
+    return RowEvents(fresh(f"{name}.events"), node, columns, shape)
+
+
+def _check_order(node: Operator, shape: EventShape, name: str, place: Place) -> None:
+    """Check (R193) that rows without bounds of their own come in the order in which events are judged."""
+    if shape.generates:
+        return
+    start, stop = (node.origin(column or "") for column in (shape.start, shape.stop))
+    if start is not None and start.what == ROWTIME and not shape.edges:
+        return
+    if shape.edges and start is not None and stop is not None and (start.what, stop.what) == EDGES:
+        return
+    what = f"{shape.start} is not the ROWTIME of the rows of {name}, so their bounds say nothing about it"
+    or_else = f"or select s.ROWTIME AS {shape.start}"
+    if shape.edges:
+        what = f"the rows of {name} are not edges that a view EMITs, so their bounds say nothing about the edges"
+        or_else = f"or select both times of a view that EMITs EDGES (edge, {shape.start}, {shape.stop})"
+    hint = (
+        f"Generate bounds from the rows: write BOUND EVERY 1 ROW DELAY INTERVAL '1' MINUTE after the shape; {or_else}."
+    )
+    raise refuse("R193", what, hint, place)

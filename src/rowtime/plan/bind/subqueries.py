@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from rowtime.expr.many_rows import has_aggregates
+from rowtime.expr.many_rows import has_aggregates, is_aggregate
 from rowtime.operators.contract import Operator
 from rowtime.plan.bind.correlation import (
     Inner,
@@ -21,11 +21,13 @@ from rowtime.plan.bind.correlation import (
     conjuncts_of,
     in_one_select,
     listed_for,
+    placed,
     read,
     table_of,
     with_inputs,
 )
-from rowtime.plan.bind.table_values import TableValues
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.numbers import whole_number
 from rowtime.sql.places import refuse_at
 
 
@@ -214,3 +216,245 @@ def _equal(values: Sequence[exp.Expr], columns: Sequence[exp.Expr], *, negated: 
         unknown = exp.Is(this=exp.paren(same.copy()), expression=exp.null())
         conditions.append(exp.paren(exp.or_(same, unknown)) if negated else same)
     return conditions
+
+
+# Sub-queries in what groups are made of: their answers are columns of each row, below the groups.
+#
+# ``SELECT SUM(IF(x IN (…), 1, 0)) FROM s GROUP BY k`` is ``SELECT SUM(IF(asked_0, 1, 0)) FROM (SELECT *, x IN (…) AS
+# asked_0 FROM s) AS s GROUP BY k``. So are keys with sub-queries, and the select list of DISTINCT.
+
+_NAME = "asked_{}"
+
+
+def has_subqueries_below(query: exp.Select) -> bool:
+    """True if a query asks for another one in an aggregate, in a key of its groups or in the list of DISTINCT."""
+    return next(_parts(query), None) is not None
+
+
+def with_subqueries_below(query: exp.Select, text: str) -> exp.Select:
+    """The query over its input with the answers.
+
+    Raises ``Refused`` (R190) if there are several inputs, or if a query stands where it is not a value.
+    """
+    rewritten = query.copy()
+    _spell_out_keys(rewritten)
+    source = rewritten.args["from_"].this
+    first = next(_parts(rewritten))
+    if (
+        rewritten.args.get("joins")
+        or rewritten.args.get("laterals")
+        or not source.alias_or_name
+        or source.args.get("over")
+    ):
+        inner = first.find(exp.Query) or first
+        hint = "Read the inputs in a sub-query with a name, and group that: FROM (SELECT STREAM … FROM a JOIN b …) AS j"
+        what = "a sub-query in groups of a join is not supported"
+        raise refuse_at(text, inner, "R190", what, hint)
+    calls: list[exp.Expr] = []
+    whole = [*rewritten.expressions, *(part for clause in ("group", "having") if (part := rewritten.args.get(clause)))]
+    for part in [*_parts(rewritten)]:
+        calls.extend(call.copy() for call in _subqueries(part) if call not in calls)
+    for entry in whole:
+        _replace(entry, calls)
+    for left in _parts(rewritten):
+        hint = "If the query gives one value, put it in parentheses, as in f((SELECT … FROM …))."
+        raise refuse_at(text, left.find(exp.Query) or left, "R190", "a query without parentheses is not a value", hint)
+    entries: list[exp.Expr] = [exp.Star()]
+    for number, call in enumerate(calls):
+        name = exp.to_identifier(_NAME.format(number))
+        entries.append(
+            exp.Alias(this=exp.paren(call.copy()) if isinstance(call, exp.Subquery) else call.copy(), alias=name)
+        )
+    inner_query = exp.Select(expressions=entries, from_=exp.From(this=source.copy()), stream=True)
+    alias = exp.TableAlias(this=exp.to_identifier(source.alias_or_name, quoted=True))
+    rewritten.set("from_", exp.From(this=exp.Subquery(this=inner_query, alias=alias)))
+    return rewritten
+
+
+def _parts(query: exp.Select) -> Iterator[exp.Expr]:
+    """The expressions over single rows that ask for another query."""
+    if query.args.get("from_") is None:
+        return
+    group, having = query.args.get("group"), query.args.get("having")
+    rows = [
+        *(_entry(query, key) or key for key in (group.expressions if group else ())),
+        *(query.expressions if query.args.get("distinct") else ()),
+    ]
+    yield from (part for part in rows if part.find(exp.Query))
+    for entry in (*query.expressions, *((having,) if having else ())):
+        for call in entry.find_all(exp.Expr):
+            outside = is_aggregate(call) and call.find_ancestor(exp.Query) in (None, query)
+            if outside and call.find(exp.Query) and not isinstance(call.find_ancestor(exp.Window), exp.Window):
+                yield call
+
+
+def _entry(query: exp.Select, key: exp.Expr) -> exp.Expr | None:
+    """The entry of the select list with a sub-query that a key of the groups means by its number or name."""
+    place, listed = whole_number(key), query.expressions
+    if place is not None and 1 <= place <= len(listed):
+        named = [listed[place - 1]]
+    else:
+        plain = isinstance(key, exp.Column) and not key.table
+        named = [entry for entry in listed if plain and entry.alias.lower() == key.name.lower()]
+    return next((entry.unalias() for entry in named if entry.find(exp.Query)), None)
+
+
+def _spell_out_keys(query: exp.Select) -> None:
+    group = query.args.get("group")
+    for key in list(group.expressions) if group else ():
+        if (entry := _entry(query, key)) is not None:
+            key.replace(entry.copy())
+
+
+def _subqueries(part: exp.Expr) -> Iterator[exp.Expr]:
+    """The tests and values that are sub-queries, from outside."""
+    tests = (exp.In, exp.Exists, exp.Subquery)
+    for node in part.find_all(exp.In, exp.Exists, exp.Subquery, exp.EQ, exp.NEQ):
+        several = isinstance(node, exp.EQ | exp.NEQ) and isinstance(node.expression, exp.Any | exp.All)
+        of_query = isinstance(node, exp.Exists | exp.Subquery) or several or node.args.get("query") is not None
+        if of_query and not _within(node, part, tests):
+            yield node
+
+
+def _within(node: exp.Expr, part: exp.Expr, kinds: tuple[type[exp.Expr], ...]) -> bool:
+    """True if a node is inside another one of these, which is inside ``part``."""
+    while node is not part and node.parent is not None:
+        node = node.parent
+        if isinstance(node, kinds) and (not isinstance(node, exp.In) or node.args.get("query") is not None):
+            return True
+        if isinstance(node, exp.Any | exp.All):
+            return True
+    return False
+
+
+def _replace(node: exp.Expr, calls: list[exp.Expr]) -> None:
+    """Put columns in place of what is asked for."""
+    for part in list(node.iter_expressions()):
+        if part in calls:
+            column = exp.column(_NAME.format(calls.index(part)))
+            part.replace(placed(column, part))
+        else:
+            _replace(part, calls)
+
+
+# Sub-queries of a static table as values in expressions: one value, or the truth of IN and EXISTS.
+#
+# The value is a column of a LEFT JOIN with a query over the table, in which every row finds at most one row. IN and
+# EXISTS use counts: how many rows are equal, how many there are, and how many of them are not NULL.
+
+Pair = tuple[exp.Expr, exp.Expr]
+"""An equality: the expression over the table, and the one over the outer row."""
+_ZERO = ("COUNT", "COUNT_IF")
+_NULL = ("MAX", "MIN", "SUM", "AVG", "MAX_BY", "MIN_BY", "BOOL_AND", "BOOL_OR", "EVERY", "SOME", "ANY")
+"""Aggregates by their value for no rows: 0 or NULL."""
+
+
+@dataclass(frozen=True)
+class TableValues:
+    """Makes ``joins`` and their columns; ``fresh`` names their inputs."""
+
+    text: str
+    fresh: Callable[[str], str]
+    joins: list[exp.Join]
+
+    def value(self, inner: Inner, node: exp.Expr) -> exp.Expr:
+        """Return the replacement of a sub-query that is one value. Raises ``Refused`` (R159, R190)."""
+        listed = inner.listed()
+        if len(listed) != 1:
+            what = f"a sub-query that is used as a value needs one column, and this one has {len(listed)} columns"
+            raise refuse_at(self.text, node, "R159", what, "Select one column.")
+        if not inner.is_static:
+            what = "a sub-query of a stream cannot be used as a value"
+            hint = "Join its last row: LEFT JOIN b FOR SYSTEM_TIME AS OF a.ROWTIME ON a.k = b.k; events: LEFT JOIN b."
+            raise refuse_at(self.text, node, "R190", what, hint)
+        value, pairs = listed[0].unalias(), self._pairs(inner)
+        if not inner.grouped or not pairs:
+            derived = inner.derived(self.fresh("value"))
+            keys = [derived.column(mine) for mine, _ in pairs]
+            column = derived.column(value)
+            self._join(derived.subquery(tuple(key.name for key in keys)), keys, pairs)
+            return placed(exp.paren(column), node)
+        if inner.query.args.get("group") or inner.query.args.get("having"):
+            raise inner.refused("GROUP BY together with a reference to the outer row", inner.correlated[0])
+        whole = exp.Paren(this=value.copy())
+        calls = [part for part in whole.find_all(exp.Expr) if is_aggregate(part) and not _in_aggregate(part)]
+        for call, column in zip(calls, self._aggregates(inner, pairs, calls), strict=True):
+            call.replace(column)
+        return placed(whole, node)
+
+    def test(self, inner: Inner, node: exp.Expr) -> exp.Expr:
+        """Return the truth of IN or EXISTS: true, false, or NULL if a NULL may be the value. Raises ``Refused``."""
+        if inner.grouped:
+            raise inner.refused("GROUP BY or an aggregate, beside OR or outside of WHERE,", inner.query)
+        every, pairs = exp.Count(this=exp.Star()), self._pairs(inner)
+        if isinstance(node, exp.Exists):
+            [count] = self._aggregates(inner, pairs, [every])
+            return placed(exp.paren(_some(count)), node)
+        value = node.this
+        [column] = listed_for(inner, [value], node)
+        count, known_count = self._aggregates(inner, pairs, [every, exp.Count(this=column.copy())])
+        [equal] = self._aggregates(inner, [*pairs, (column, exp.paren(value.copy()))], [every])
+        is_null = exp.Is(this=exp.paren(value.copy()), expression=exp.null())
+        unknown = exp.or_(is_null, exp.GT(this=count.copy(), expression=known_count))
+        cases = [
+            exp.If(this=_some(equal), true=exp.true()),
+            exp.If(this=exp.and_(_some(count), unknown), true=exp.cast(exp.null(), "BOOLEAN")),
+        ]
+        return placed(exp.paren(exp.Case(ifs=cases, default=exp.false())), node)
+
+    def _pairs(self, inner: Inner) -> list[Pair]:
+        """Return the sub-query's conditions on the outer row: equalities."""
+        copies = []
+        for part in inner.correlated:
+            sides = [(part.this, part.expression), (part.expression, part.this)] if isinstance(part, exp.EQ) else []
+            pair = next(
+                (candidate for candidate in sides if inner.owns(candidate[0]) and not inner.asks(candidate[1])), None
+            )
+            if pair is None:
+                what = "a sub-query that is used as a value can compare with the outer row by equality only"
+                raise refuse_at(
+                    self.text,
+                    part,
+                    "R190",
+                    what,
+                    f"Write WHERE {inner.alias}.k = s.k, with one column from each query.",
+                )
+            copies.append((pair[0].copy(), pair[1].copy()))
+        return copies
+
+    def _join(self, source: exp.Subquery, keys: Sequence[exp.Expr], pairs: Sequence[Pair]) -> None:
+        tests = [exp.EQ(this=outer.copy(), expression=key.copy()) for key, (_, outer) in zip(keys, pairs, strict=True)]
+        self.joins.append(exp.Join(this=source, side="LEFT", on=exp.and_(*tests) if tests else exp.true()))
+
+    def _aggregates(self, inner: Inner, pairs: Sequence[Pair], calls: Sequence[exp.Expr]) -> list[exp.Expr]:
+        """Return aggregates of the rows that belong to an outer row; without rows, COUNT is 0 and others are NULL."""
+        derived, values = inner.derived(self.fresh("value")), []
+        keys = [derived.column(mine) for mine, _ in pairs]
+        derived.group = [mine.copy() for mine, _ in pairs]
+        for call in calls:
+            name = _function(call)
+            if name not in (*_ZERO, *_NULL):
+                what = f"{to_rowtime(call)} of the rows that belong to an outer row is not supported"
+                raise refuse_at(self.text, call, "R190", what, "Use COUNT, SUM, AVG, MIN or MAX.")
+            column = derived.column(call)
+            zero = [exp.Literal.number(0)]
+            values.append(exp.Coalesce(this=column, expressions=zero) if name in _ZERO else column)
+        self._join(derived.subquery(None), keys, pairs)
+        return values
+
+
+def _some(count: exp.Expr) -> exp.Expr:
+    return exp.GT(this=count.copy(), expression=exp.Literal.number(0))
+
+
+def _function(call: exp.Expr) -> str:
+    """Return the name of an aggregate, without expressions around it."""
+    while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.WithinGroup):
+        call = call.this
+    if isinstance(call, exp.Anonymous):
+        return call.name.upper()
+    return call.sql_name().upper() if isinstance(call, exp.Func) else ""
+
+
+def _in_aggregate(call: exp.Expr) -> bool:
+    return call.parent is not None and is_aggregate(call.parent)

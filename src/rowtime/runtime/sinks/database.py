@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +25,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import ArrayType, DataType, DateType, StructField, TimestampNTZType, TimestampType
 
 from rowtime.core.errors import Failure, Problem, RowtimeError, refuse
 from rowtime.core.stores import Place
@@ -36,8 +37,6 @@ from rowtime.plan.bind.sink_options import CHANGE, TableOptions
 from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.ownership import Claim, Proof, Record, changed, entitled, fenced, tag_of
 from rowtime.runtime.sinks.table_book import BOOK, Book, key_of
-from rowtime.runtime.sinks.table_limits import limits_of
-from rowtime.runtime.sinks.table_times import as_text, time_type
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import sweep
 
@@ -361,3 +360,68 @@ class JdbcSink:
 
 def _context() -> Any:
     return SparkContext._active_spark_context  # noqa: SLF001 - the public way makes a new context
+
+
+# Constants of java.sql.Types.
+_TEXTS: Final = (1, 12, -1, -9, -15)
+_WHOLE: Final = {-6: 1, 5: 2, 4: 4, -5: 8}  # and the bytes of their values
+_DECIMALS: Final = (2, 3)
+_UNLIMITED: Final = 2**31 - 1
+_NO_NULLS: Final = 0
+
+
+def limits_of(metadata: Any) -> Iterator[Limit]:
+    """Yield the columns of a result set (``java.sql.ResultSetMetaData``)."""
+    for at in range(1, metadata.getColumnCount() + 1):
+        kind, precision, scale = metadata.getColumnType(at), metadata.getPrecision(at), metadata.getScale(at)
+        sized = 0 < precision < _UNLIMITED
+        decimal = kind in _DECIMALS and sized
+        yield Limit(
+            str(metadata.getColumnName(at)),
+            str(metadata.getColumnTypeName(at)),
+            characters=precision if kind in _TEXTS and sized else None,
+            bytes=_WHOLE.get(kind),
+            signed=bool(metadata.isSigned(at)) or kind not in _WHOLE,
+            digits=precision - scale if decimal else None,
+            scale=scale if decimal else 0,
+            required=metadata.isNullable(at) == _NO_NULLS,
+        )
+
+
+# Times for PostgreSQL: as texts, because Java's own dates skip ten days of October 1582.
+#
+# ``java.sql.Timestamp`` and ``java.sql.Date`` use the Julian calendar before 1582-10-15, so Spark's writer shifts the
+# times of the skipped days. Spark and PostgreSQL both always use the Gregorian calendar.
+
+_TYPES: Mapping[type[DataType], str] = {
+    DateType: "DATE",
+    TimestampType: "TIMESTAMP WITH TIME ZONE",
+    TimestampNTZType: "TIMESTAMP",
+}
+_PATTERNS: Mapping[type[DataType], str] = {
+    DateType: "yyyy-MM-dd",
+    TimestampType: "yyyy-MM-dd HH:mm:ss.SSSSSS",
+    TimestampNTZType: "yyyy-MM-dd HH:mm:ss.SSSSSS",
+}
+
+
+def time_type(kind: DataType) -> str | None:
+    """Return PostgreSQL's name of a time type, or of an array of one; ``None`` for other types."""
+    if isinstance(kind, ArrayType):
+        of = _TYPES.get(type(kind.elementType))
+        return f"{of}[]" if of else None
+    return _TYPES.get(type(kind))
+
+
+def as_text(field: StructField) -> str:
+    """Return Spark SQL of a time column as texts that PostgreSQL can parse, with the era."""
+    name = "`" + field.name.replace("`", "``") + "`"
+    if isinstance(field.dataType, ArrayType):
+        return f"transform({name}, __x -> {_text('__x', field.dataType.elementType)}) AS {name}"
+    return f"{_text(name, field.dataType)} AS {name}"
+
+
+def _text(value: str, kind: DataType) -> str:
+    zone = "+00 " if isinstance(kind, TimestampType) else " "
+    text = f"trim(LEADING '+' FROM date_format({value}, '{_PATTERNS[type(kind)]}'))"
+    return f"concat({text}, '{zone}', date_format({value}, 'G'))"
