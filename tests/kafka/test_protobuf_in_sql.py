@@ -133,10 +133,19 @@ def test_a_later_start_works_with_any_newest_schema(
     assert query.ledger["trips"] == {"in": 4, "accepted": 3, "MALFORMED": 1}
 
 
-def test_without_the_compiler_the_start_ends_with_what_to_install(
-    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("missing", "what"), [("grpc_tools", "Protobuf's compiler"), ("ptars", "the reader of Protobuf")]
+)
+def test_without_a_package_the_start_ends_with_what_to_install(
+    spark: SparkSession,
+    broker: Broker,
+    topic: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    missing: str,
+    what: str,
 ) -> None:
-    monkeypatch.setattr(protobuf, "find_spec", lambda _: None)
+    monkeypatch.setattr(protobuf, "find_spec", lambda name: None if name == missing else object())
     made, _ = pipeline(spark, tmp_path, broker, topic, "vehicle STRING")
-    with pytest.raises(rt.Failure, match=r"R502 Protobuf's compiler(.|\n)*pip install 'rowtime\[protobuf\]'"):
+    with pytest.raises(rt.Failure, match=rf"R502 {what}(.|\n)*pip install 'rowtime\[protobuf\]'"):
         made.run_available(tmp_path / "check")

@@ -6,28 +6,19 @@ import math
 from random import Random
 from typing import Any
 
-import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowtime.kernels.protobuf_decoding import decode
-from rowtime.kernels.protobuf_types import Message, Wanted
-from rowtime.kernels.varints import Memory
-from rowtime.kernels.wire_tokens import Spans
+from rowtime.kernels.protobuf_decoding import Reader
 from rowtime.runtime.schemas.protobuf_shape import shape_of
 from tests.kernels import protobuf_oracle as oracle
 
 
-def spans_of(items: list[bytes]) -> Spans:
-    """Messages one after another in a buffer."""
-    ends = np.cumsum([len(one) for one in items], dtype=np.int64)
-    return Spans(Memory(np.frombuffer(b"".join(items), np.uint8)), ends - [len(one) for one in items], ends)
-
-
-def read(message: Message, wanted: Wanted, items: list[bytes], few: int) -> list[Any]:
+def read(reader: Reader, items: list[bytes]) -> list[Any]:
     """The values, or REFUSED for a malformed message."""
-    found, bad = decode(message, wanted, spans_of(items), few)
+    found, bad = reader.read(pa.array(items, pa.binary()))
     found.validate(full=True)
     assert found.is_null().to_numpy(zero_copy_only=False).tolist() == bad.tolist()
     return [oracle.REFUSED if wrong else comparable(one) for one, wrong in zip(found.to_pylist(), bad, strict=True)]
@@ -64,12 +55,14 @@ def compare(seed: int) -> int:
     wanted = shape_of(message).wanted
     items = samples(random, file, made, 40)
     known = [comparable(oracle.expected(made, message, wanted, data)) for data in items]
-    for few in (0, 64):
-        found = read(message, wanted, items, few)
-        for data, one, other in zip(items, found, known, strict=True):
-            assert other is oracle.OTHER or one == other, (data.hex(), seed)
-        alone = read(message, wanted, items[:1], few)
-        assert alone == found[:1]
+    reader = Reader(message, wanted)
+    found = read(reader, items)
+    for data, one, other in zip(items, found, known, strict=True):
+        assert other is oracle.OTHER or one == other, (data.hex(), seed)
+    valid = [data for data, one in zip(items, found, strict=True) if one is not oracle.REFUSED]
+    assert read(reader, valid) == [one for one in found if one is not oracle.REFUSED]
+    assert read(reader, items[:1]) == found[:1]
+    assert read(reader, []) == []
     return sum(one is not oracle.REFUSED for one in known)
 
 

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from google.protobuf import message_factory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowtime.kernels.protobuf_decoding import decode
-from rowtime.kernels.protobuf_encoding import encode
+from rowtime.kernels.protobuf_decoding import Reader
+from rowtime.kernels.protobuf_encoding import Writer
 from rowtime.kernels.protobuf_types import Message
-from rowtime.kernels.varints import Memory, read_varints, unzigzag, written_varints, zigzag
 from rowtime.runtime.schemas.protobuf import compiled
 from rowtime.runtime.schemas.protobuf_shape import shape_of
 from rowtime.runtime.schemas.registry import Schema
 from tests.kernels import protobuf_oracle as oracle
-from tests.kernels.test_protobuf_decoding import comparable, spans_of
+from tests.kernels.test_protobuf_decoding import comparable
 
 LEFT_OUT = ("group",)
 """Kinds that a pump does not write."""
@@ -45,10 +43,13 @@ def compare(seed: int) -> int:
     wanted = shape_of(message).wanted
     found = [oracle.fill(random, made()) for _ in range(30)]
     data = [one.SerializePartialToString() for one in found if one.IsInitialized()]
-    rows, bad = decode(message, wanted, spans_of(data))
+    rows, bad = Reader(message, wanted).read(pa.array(data, pa.binary()))
     rows = rows.filter(pa.array(~bad))
     for part in (rows, rows[3:], rows[:1], rows[:0]):
-        again = [comparable(oracle.expected(made, message, wanted, one)) for one in encode(message, part).to_pylist()]
+        again = [
+            comparable(oracle.expected(made, message, wanted, one))
+            for one in Writer(message, part.type).write(part).to_pylist()
+        ]
         assert again == comparable(part.to_pylist()), seed
     return len(rows)
 
@@ -62,19 +63,6 @@ def test_googles_package_reads_what_is_written(seed: int) -> None:
 @pytest.mark.slow
 def test_googles_package_reads_much_of_what_is_written() -> None:
     assert sum(map(compare, range(4000))) > 10_000
-
-
-@given(st.lists(st.integers(0, 2**64 - 1)))
-def test_varints(numbers: list[int]) -> None:
-    data, offsets = written_varints(np.array(numbers, np.uint64))
-    found = read_varints(Memory(data), offsets[:-1], np.full(len(numbers), len(data)))
-    assert (found.values.tolist(), found.after.tolist(), found.good.all()) == (numbers, offsets[1:].tolist(), True)
-    shorter = read_varints(Memory(data), offsets[:-1], offsets[1:] - 1)
-    assert not shorter.good.any()
-    signed = np.array(numbers, np.uint64).view(np.int64)
-    assert unzigzag(zigzag(signed)).tolist() == signed.tolist()
-    small = signed.astype(np.int32)
-    assert unzigzag(zigzag(small)).tolist() == small.tolist()
 
 
 TRIP = """syntax = "proto3"; import "google/protobuf/timestamp.proto"; import "google/protobuf/duration.proto";
@@ -102,12 +90,13 @@ def test_the_bytes_are_those_of_googles_package() -> None:
             trip.ClearField("ended")
             trip.ClearField("vehicle")
         trips.append(trip.SerializeToString())
-    rows, bad = decode(message, wanted, spans_of(trips))
+    rows, bad = Reader(message, wanted).read(pa.array(trips, pa.binary()))
     assert not bad.any()
-    assert encode(message, rows).to_pylist() == trips
+    assert Writer(message, rows.type).write(rows).to_pylist() == trips
 
 
 def test_a_null_inside_is_refused() -> None:
     message = compiled(Schema(TRIP, "PROTOBUF")).message("Trip")
+    rows = pa.array([{"tags": ["a", None]}])
     with pytest.raises(ValueError, match="tags has a NULL inside"):
-        encode(message, pa.array([{"tags": ["a", None]}]))
+        Writer(message, rows.type).write(rows)

@@ -197,8 +197,8 @@ def test_a_compaction_that_would_lose_rows_changes_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(spark, tmp_path)
-    real = iceberg_compaction._batches
-    monkeypatch.setattr(iceberg_compaction, "_batches", lambda *asked: [*real(*asked)][1:])  # a planted fault
+    real = iceberg_compaction.batches
+    monkeypatch.setattr(iceberg_compaction, "batches", lambda *asked: [*real(*asked)][1:])  # a planted fault
     with pytest.raises(Failure, match=r"R565 the pump p .*4 files were to have 24 rows, and have 18"):
         ours(tmp_path).compact()
     assert operations(tmp_path) == ["append"] * 4

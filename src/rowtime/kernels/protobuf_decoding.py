@@ -1,320 +1,245 @@
-"""Decodes many Protobuf messages to Arrow arrays, field by field and not row by row.
+"""Decodes Protobuf messages to Arrow arrays, a batch at a time.
 
-It reads what Protobuf's own readers read: if a field is repeated by mistake the last value counts, repeated messages
-are merged, the last member of a oneof counts, unknown fields are skipped. A message that those readers refuse is
-malformed, wherever the fault is; so is one in which a known field has a wrong wire type.
+Google's package reads a batch as one message that has the others in a field, and writes it again: so the last value of
+a field counts, the last member of a oneof and the last entry of a key, and what it refuses is malformed. ptars turns
+the result into columns. If a batch has a malformed message, its halves are read, and at last its messages one by one;
+so are those of a batch with fields that the schema does not know.
+
+Unlike Google's package it refuses a known field with another wire type, and an entry of a map with unknown fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.core.time import SECOND
+from rowtime.kernels.protobuf_descriptors import ROWS, classes_of, columns_of, fields_in, frames, named
 from rowtime.kernels.protobuf_types import Field, Form, Message, Repeats, Wanted
-from rowtime.kernels.protobuf_values import (
-    TIME_FORMS,
-    arrow_of,
-    defaults_of,
-    gathered,
-    numbers_of,
-    packed_values,
-    times_of,
-)
-from rowtime.kernels.utf8 import as_texts
-from rowtime.kernels.varints import Memory
-from rowtime.kernels.wire_tokens import DEEPEST, FEW, LENGTH, WIRES, Spans, Tokens, scan
 
-_NONE: Final = Tokens(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
+_NANOS: Final = 1_000_000_000
+_LEAST_SECOND, _MOST_SECOND = -62_135_596_800, 253_402_300_799  # of the years 0001 to 9999
+_MOST_DURATION: Final = 315_576_000_000
+_MOST_BYTES: Final = 1 << 30  # of one batch: Protobuf and Arrow count them in 31 bits
+_FEW: Final = 64  # messages that are read one by one, if one of them is malformed
+_UNSIGNED: Final = {
+    **dict.fromkeys(("uint32", "fixed32"), pa.int64()),
+    **dict.fromkeys(("uint64", "fixed64"), pa.decimal128(20, 0)),
+}
 
 
-class Parts(NamedTuple):
-    """Pieces of messages in the order of their places: where each begins and ends, and its message.
+class Reader:
+    """Decodes messages to structs of their wanted fields."""
 
-    A nested message that occurs several times has several pieces.
-    """
+    def __init__(self, message: Message, wanted: Wanted) -> None:
+        self._message, self._wanted = message, wanted
+        self._single, self._batch = classes_of(message)
+        self._known = _Known(message, {})
+        self._requires = any(field.required for field in fields_in(message))
+        grouped = any(field.kind == "group" for field in fields_in(message))
+        self._ungrouped = classes_of(message, groups=False)[0] if grouped else None
+        self._columns, self._frames = columns_of(message, wanted)[1], frames()
 
-    starts: np.ndarray
-    ends: np.ndarray
-    owners: np.ndarray
-    size: int
+    def read(self, bodies: pa.BinaryArray) -> tuple[pa.StructArray, np.ndarray]:
+        """Return messages as structs, NULL if malformed, and which are malformed."""
+        if len(bodies) > 1 and bodies.nbytes > _MOST_BYTES:
+            middle = len(bodies) // 2
+            (first, first_bad), (second, second_bad) = self.read(bodies[:middle]), self.read(bodies[middle:])
+            return pa.concat_arrays([first, second]), np.concatenate([first_bad, second_bad])
+        whole, bad = self._plain(bodies)
+        rows = self._columns.array_to_record_batch(pa.array([whole], pa.binary())).column(0).values
+        good = np.flatnonzero(~bad)
+        structs, wrong = _structs(self._message, self._wanted, rows)
+        bad[good[wrong]] = True
+        if not bad.any():
+            return structs, bad
+        places = np.zeros(len(bodies), np.int64)
+        places[good] = np.arange(len(good))
+        return structs.take(pa.array(places, mask=bad)), bad
+
+    def _plain(self, bodies: pa.BinaryArray) -> tuple[bytes, np.ndarray]:
+        """Return the batch of the messages that are not malformed, as Google's package writes it; which are others."""
+        whole = self._framed(bodies)
+        batch = self._parsed(self._batch, whole)
+        if batch is None and len(bodies) > _FEW:
+            middle = len(bodies) // 2
+            (first, first_bad), (second, second_bad) = self._plain(bodies[:middle]), self._plain(bodies[middle:])
+            return first + second, np.concatenate([first_bad, second_bad])
+        if batch is not None and self._ungrouped is None:
+            data = _rewritten(batch)
+            if data == whole or self._batch.FromString(whole).ByteSize() == len(data):  # no unknown fields
+                return data, np.zeros(len(bodies), bool)
+        alone = [self._alone(body) for body in bodies.to_pylist()]
+        good = pa.array([data for data in alone if data is not None], pa.binary())
+        return self._framed(good), np.array([data is None for data in alone], bool)
+
+    def _framed(self, bodies: pa.BinaryArray) -> bytes:
+        """Return the batch of messages."""
+        rows = pa.ListArray.from_arrays(pa.array([0, len(bodies)], pa.int32()), bodies)
+        framed = self._frames.record_batch_to_array(pa.RecordBatch.from_arrays([rows], [ROWS]))
+        data: bytes = framed[0].as_py()
+        return data
+
+    def _parsed(self, kind: Any, data: bytes) -> Any:
+        """Return a message of one of Google's classes; ``None`` if it is malformed."""
+        from google.protobuf.message import DecodeError  # noqa: PLC0415 - an extra
+
+        try:
+            parsed = kind.FromString(data)
+        except DecodeError:
+            return None
+        return None if self._requires and not parsed.IsInitialized() else parsed
+
+    def _alone(self, body: bytes) -> bytes | None:
+        """Return one message as Google's package writes it, without groups; ``None`` if it is malformed."""
+        row = self._parsed(self._single, body)
+        if row is None:
+            return None
+        size, data = row.ByteSize(), _rewritten(row)
+        if len(data) != size and self._known.missed(self._single.FromString(body)):
+            return None
+        return data if self._ungrouped is None else _rewritten(_copied(row, self._ungrouped()))
 
 
-class Decoded(NamedTuple):
-    """The wanted fields by number; which messages are malformed, and which lack a required field or have no time."""
-
-    fields: Mapping[int, pa.Array]
-    bad: np.ndarray
-    lacking: np.ndarray
-
-
-def decode(message: Message, wanted: Wanted, spans: Spans, few: int = FEW) -> tuple[pa.StructArray, np.ndarray]:
-    """Return messages as structs, NULL if malformed, and which are malformed."""
-    count = len(spans.starts)
-    parts = Parts(spans.starts, spans.ends, np.arange(count), count)
-    decoded = _Decoder(spans.memory, few).message(message, wanted, parts, DEEPEST)
-    bad = decoded.bad | decoded.lacking
-    return struct_of(message, wanted, decoded.fields, bad), bad
+def _rewritten(message: Any) -> bytes:
+    """Return a message without unknown fields. Only its partial form: with a missing field the other one can crash."""
+    message.DiscardUnknownFields()
+    data: bytes = message.SerializePartialToString(deterministic=True)
+    return data
 
 
-def struct_of(message: Message, wanted: Wanted, fields: Mapping[int, pa.Array], absent: np.ndarray) -> pa.StructArray:
-    """Return structs of fields, NULL where ``absent``."""
-    shown = [field for field in message.fields if field.number in wanted.fields]
-    arrays = [fields[field.number] for field in shown]
-    members = [pa.field(field.name, array.type) for field, array in zip(shown, arrays, strict=True)]
-    return pa.StructArray.from_arrays(arrays, fields=members, mask=pa.array(absent))
+class _Known:
+    """The numbers of a message's fields, and the fields that are messages themselves."""
 
-
-class _Decoder:
-    """Decodes the messages in one memory."""
-
-    def __init__(self, memory: Memory, few: int) -> None:
-        self._memory, self._few = memory, few
-
-    def message(self, message: Message, wanted: Wanted | None, parts: Parts, depth: int) -> Decoded:
-        """Decode the fields of messages; ``wanted``: None if they are only checked."""
-        bad, lacking = np.zeros(parts.size, bool), np.zeros(parts.size, bool)
-        if not len(parts.starts) and wanted is None:
-            return Decoded({}, bad, lacking)
-        numbers = np.array(sorted(field.number for field in message.fields))
-        tokens, broken = scan(Spans(self._memory, parts.starts, parts.ends), numbers, depth, self._few)
-        bad[parts.owners[broken]] = True
-        mine = {tag: Tokens(parts.owners[field.rows], field.at, field.more) for tag, field in tokens.items()}
-        ends = _ends_of_oneofs(message, mine, parts.size)
-        fields = {}
+    def __init__(self, message: Message, others: dict[Message, _Known]) -> None:
+        others[message] = self
+        self._numbers = {field.number for field in message.fields}
+        self._inner: list[tuple[str, Repeats, _Known]] = []
         for field in message.fields:
-            for wire in WIRES:
-                odd = mine.get(field.number << 3 | wire)
-                if odd is not None and not _takes(field, wire):
-                    bad[odd.rows] = True
-            inner = None if wanted is None else wanted.fields.get(field.number)
-            state = _State(parts.size, bad, lacking, depth, ends.get(field.number))
-            array = self._field(field, inner, mine, state)
-            if inner is not None:
-                fields[field.number] = array
-        return Decoded(fields, bad, lacking)
+            below = field.message
+            if below is not None and field.repeats is Repeats.MAP:
+                below = below.fields[1].message
+            if below is not None:
+                self._inner.append((named(field.number), field.repeats, others.get(below) or _Known(below, others)))
 
-    def _field(
-        self, field: Field, wanted: Wanted | None, tokens: Mapping[int, Tokens], state: _State
-    ) -> pa.Array | None:
-        of_field = tokens.get(field.number << 3 | field.wire, _NONE)
-        if field.repeats is not Repeats.ONCE:
-            return self._repeated(field, wanted, of_field, tokens.get(field.number << 3 | LENGTH, _NONE), state)
-        if field.message is not None:
-            return self._one_message(field, field.message, wanted, of_field, state)
-        if field.kind in ("string", "bytes"):
-            return self._one_text(field, wanted, of_field, state)
-        last = _last(of_field, state)
-        present = of_field.rows[last]
-        if field.required:
-            state.lacking[_without(present, state.size)] = True
-        if wanted is None:
-            return None
-        values = numbers_of(field.kind, self._memory, of_field.at[last], of_field.more[last])
-        if len(present) < state.size:
-            whole = defaults_of(field, state.size, values.dtype)
-            whole[present] = values
-            values = whole
-        absent = None
-        if field.presence and field.default is None and len(present) < state.size:
-            absent = _without(present, state.size)
-        return arrow_of(field, values, absent)
+    def missed(self, row: Any) -> bool:
+        """Return whether Google's package did not read a known field, at any depth: it has another wire type."""
+        from google.protobuf.unknown_fields import UnknownFieldSet  # noqa: PLC0415 - an extra
 
-    def _one_text(self, field: Field, wanted: Wanted | None, of_field: Tokens, state: _State) -> pa.Array | None:
-        last = _last(of_field, state)
-        present = of_field.rows[last]
-        if field.required:
-            state.lacking[_without(present, state.size)] = True
-        if field.kind == "string" and len(present) < len(
-            of_field.rows
-        ):  # values that do not count have to be texts too
-            self._texts(field, of_field, state)
-        tokens = Tokens(present, of_field.at[last], of_field.more[last])
-        if wanted is None and field.kind == "bytes":
-            return None
-        values = self._texts(field, tokens, state)
-        if len(present) == state.size:
-            return values
-        places = np.full(state.size, -1)
-        places[present] = np.arange(len(present))
-        whole = values.take(pa.array(places, mask=places < 0))
-        if not field.presence or field.default is not None:
-            empty = b"" if field.kind == "bytes" else ""
-            return pc.fill_null(whole, pa.scalar(empty if field.default is None else field.default, whole.type))
-        return whole
+        if any(one.field_number in self._numbers for one in UnknownFieldSet(row)):
+            return True
+        for name, repeats, below in self._inner:
+            if repeats is Repeats.ONCE:
+                values = [getattr(row, name)] if row.HasField(name) else []
+            else:
+                values = getattr(row, name).values() if repeats is Repeats.MAP else getattr(row, name)
+            if any(map(below.missed, values)):
+                return True
+        return False
 
-    def _texts(self, field: Field, tokens: Tokens, state: _State) -> pa.Array:
-        values = gathered(self._memory, tokens.at, tokens.more)
-        if field.kind == "bytes":
-            return values
-        texts, wrong = as_texts(values)
-        if wrong is not None:
-            state.bad[tokens.rows[wrong]] = True
-        return texts
 
-    def _one_message(
-        self, field: Field, message: Message, wanted: Wanted | None, messages: Tokens, state: _State
-    ) -> pa.Array | None:
-        if state.after is not None:  # a value before another member of the oneof is dropped, but has to be a message
-            stale = messages.at < state.after[messages.rows]
-            self._look(message, Tokens(*(part[stale] for part in messages)), state)
-            messages = Tokens(*(part[~stale] for part in messages))
-        absent = _without(messages.rows, state.size)
-        if field.required:
-            state.lacking[absent] = True
-        if not state.depth:
-            state.bad[messages.rows] = True
-            messages = _NONE
-        parts = Parts(messages.at, messages.more, messages.rows, state.size)
-        inner = self.message(message, wanted, parts, state.depth - 1)
-        state.bad[inner.bad] = True
-        state.lacking[inner.lacking if field.filled else inner.lacking & ~absent] = True
-        if wanted is None:
-            return None
-        hidden = np.zeros(state.size, bool) if field.filled else absent
-        return self._shown(message, wanted, inner, hidden, state.lacking)
-
-    def _look(self, message: Message, tokens: Tokens, state: _State) -> None:
-        """Mark the malformed ones of some messages."""
-        if len(tokens.rows):
-            parts = Parts(tokens.at, tokens.more, np.arange(len(tokens.rows)), len(tokens.rows))
-            inner = self.message(message, None, parts, state.depth - 1) if state.depth else None
-            state.bad[tokens.rows if inner is None else tokens.rows[inner.bad]] = True
-
-    def _shown(
-        self, message: Message, wanted: Wanted, inner: Decoded, absent: np.ndarray, lacking: np.ndarray
-    ) -> pa.Array:
-        """Return messages in their Arrow form; mark those that are no time in ``lacking``."""
-        if message.form is Form.STRUCT:
-            return struct_of(message, wanted, inner.fields, absent)
-        if message.form in TIME_FORMS:
-            values, wrong = times_of(message, inner.fields, absent)
-            lacking |= wrong
-            return values
-        (value,) = inner.fields.values()
-        return pc.if_else(pa.array(~absent), value, pa.scalar(None, value.type)) if absent.any() else value
-
-    def _repeated(
-        self, field: Field, wanted: Wanted | None, of_field: Tokens, lengths: Tokens, state: _State
-    ) -> pa.Array | None:
-        if field.message is not None:
-            owners, values = self._messages(field, field.message, wanted, of_field, state)
-        elif field.kind in ("string", "bytes"):
-            owners, values = of_field.rows, self._texts(field, of_field, state)
+def _copied(row: Any, into: Any) -> Any:
+    """Return a message with the values of another one, whose groups are messages here."""
+    into.SetInParent()
+    for field, value in row.ListFields():
+        if field.message_type is None:
+            if field.is_repeated:
+                getattr(into, field.name).extend(value)
+            else:
+                setattr(into, field.name, value)
+        elif field.message_type.GetOptions().map_entry:
+            if field.message_type.fields_by_number[2].message_type is None:
+                getattr(into, field.name).update(value)
+            else:
+                for key in value:
+                    _copied(value[key], getattr(into, field.name)[key])
+        elif field.is_repeated:
+            for one in value:
+                _copied(one, getattr(into, field.name).add())
         else:
-            owners, numbers = self._numbers(field, of_field, lengths, state)
-            values = None if wanted is None else arrow_of(field, numbers, None)
-        if wanted is None:
-            return None
-        assert values is not None
-        if field.repeats is Repeats.MAP:
-            owners, values = _once_each(owners, values)
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=state.size))]).astype(np.int32)
-        if field.repeats is Repeats.MAP:
-            return pa.MapArray.from_arrays(pa.array(offsets), values.field(0), values.field(1))
-        return pa.ListArray.from_arrays(pa.array(offsets), values)
-
-    def _numbers(self, field: Field, single: Tokens, lengths: Tokens, state: _State) -> tuple[np.ndarray, np.ndarray]:
-        """Return single and packed numbers, in the order of their places, and their messages."""
-        values, owners = numbers_of(field.kind, self._memory, single.at, single.more), single.rows
-        if not len(lengths.rows):
-            return owners, values
-        places, which, packed, broken = packed_values(field, self._memory, lengths.at, lengths.more)
-        state.bad[lengths.rows[broken]] = True
-        if not len(owners):
-            return lengths.rows[which], packed
-        order = np.argsort(np.concatenate([single.at, places]), kind="stable")
-        owners = np.concatenate([owners, lengths.rows[which]])
-        return owners[order], np.concatenate([values, packed])[order]
-
-    def _messages(
-        self, field: Field, message: Message, wanted: Wanted | None, messages: Tokens, state: _State
-    ) -> tuple[np.ndarray, pa.Array | None]:
-        count = len(messages.rows)
-        if count and not state.depth:
-            state.bad[messages.rows] = True
-            messages, count = _NONE, 0
-        entry = field.repeats is Repeats.MAP
-        parts = Parts(messages.at, messages.more, np.arange(count), count)
-        inner = self.message(message, wanted, parts, state.depth - 1)
-        lacking, values = inner.lacking, None
-        if entry and lacking.any():  # an entry whose key comes again may lack anything
-            keys = self.message(message, Wanted({1: Wanted()}), parts, state.depth - 1).fields[1]
-            lacking = lacking & _counting(messages.rows, keys)
-        if wanted is not None and entry:
-            values = struct_of(message, wanted, inner.fields, np.zeros(count, bool))
-        elif wanted is not None:
-            values = self._shown(message, wanted, inner, np.zeros(count, bool), lacking)
-        state.bad[messages.rows[inner.bad]] = True
-        state.lacking[messages.rows[lacking]] = True
-        return messages.rows, values
+            _copied(value, getattr(into, field.name))
+    return into
 
 
-class _State(NamedTuple):
-    """The messages of which a field is read: their number, and their faults.
-
-    ``after``: for a member of a oneof, the place in each message after which no other member occurs.
-    """
-
-    size: int
-    bad: np.ndarray
-    lacking: np.ndarray
-    depth: int
-    after: np.ndarray | None
+# -- columns -------------------------------------------------------------------------------
 
 
-def _takes(field: Field, wire: int) -> bool:
-    packs = field.repeats is Repeats.MANY and field.kind not in ("string", "bytes", "message", "group")
-    return wire == field.wire or (packs and wire == LENGTH)
+def _structs(message: Message, wanted: Wanted, rows: pa.StructArray) -> tuple[pa.StructArray, np.ndarray]:
+    """Return messages as structs, NULL where ptars has NULL, and which have a time that is none."""
+    wrong = np.zeros(len(rows), bool)
+    arrays = {}
+    for field in message.fields:
+        if field.number in wanted.fields:
+            column = rows.field(named(field.number))
+            arrays[field.name] = _column(field, wanted.fields[field.number], column, wrong)
+    members = [pa.field(name, array.type) for name, array in arrays.items()]
+    return pa.StructArray.from_arrays(list(arrays.values()), fields=members, mask=rows.is_null()), wrong
 
 
-def _last(tokens: Tokens, state: _State) -> np.ndarray:
-    """Return which values count: the last of each message, if no other member of its oneof follows."""
-    rows = tokens.rows
-    last = np.ones(len(rows), bool)
-    np.not_equal(rows[1:], rows[:-1], out=last[:-1])
-    if state.after is not None:
-        last &= tokens.at > state.after[rows]
-    return last
+def _column(field: Field, wanted: Wanted, column: pa.Array, wrong: np.ndarray) -> pa.Array:
+    """Return the values of a field; mark the messages that have a time that is none in ``wrong``."""
+    if field.repeats is Repeats.ONCE:
+        values, faults = _values(field, wanted, column)
+        wrong |= faults
+        if field.default is None or not values.null_count:
+            return values
+        default = field.names.get(field.default, str(field.default)) if field.kind == "enum" else field.default
+        return pc.fill_null(values, pa.scalar(default, values.type))
+    faults = np.zeros(len(column.values), bool)
+    if field.repeats is Repeats.MANY:
+        values, faults = _values(field, wanted, column.values)
+        lists = pa.ListArray.from_arrays(column.offsets, values)
+    else:
+        assert field.message is not None
+        parts = (
+            _column(part, wanted.fields[part.number], column.values.field(named(part.number)), faults)
+            for part in field.message.fields
+        )
+        lists = pa.MapArray.from_arrays(column.offsets, *parts)
+    owners = np.repeat(np.arange(len(column)), np.diff(column.offsets.to_numpy()))
+    wrong[owners[faults]] = True
+    return lists
 
 
-def _without(present: np.ndarray, count: int) -> np.ndarray:
-    absent = np.ones(count, bool)
-    absent[present] = False
-    return absent
+def _values(field: Field, wanted: Wanted, values: pa.Array) -> tuple[pa.Array, np.ndarray]:
+    """Return values in their Arrow form, and which are a time that is none."""
+    message, right = field.message, np.zeros(len(values), bool)
+    if message is not None:
+        if message.form is Form.STRUCT:
+            return _structs(message, wanted, values)
+        if message.form is not Form.WRAPPER:
+            return _times(message, values)
+        (part,) = message.fields
+        inner = _column(part, wanted.fields[part.number], values.field(0), right)
+        return pc.if_else(values.is_valid(), inner, pa.scalar(None, inner.type)), right
+    if field.kind == "enum":
+        return _of_numbers(field.names, values), right
+    kind = _UNSIGNED.get(field.kind)
+    return values if kind is None else values.cast(kind), right
 
 
-def _ends_of_oneofs(message: Message, tokens: Mapping[int, Tokens], count: int) -> dict[int, np.ndarray]:
-    """Return, for each member of a oneof, where the last of the others is in each message, -1 for none."""
-    ends_of = {}
-    for members in message.oneofs.values():
-        ends = []
-        for field in members:
-            mine = tokens.get(field.number << 3 | field.wire, _NONE)
-            end = np.full(count, -1)
-            end[mine.rows] = mine.at  # in order, so that the last one stays
-            ends.append(end)
-        for number, field in enumerate(members):
-            ends_of[field.number] = np.maximum.reduce([end for other, end in enumerate(ends) if other != number])
-    return ends_of
+def _of_numbers(names: Mapping[int, str], values: pa.Array) -> pa.Array:
+    """Return the names of an enum's numbers; a number without a name is its digits."""
+    coded = pc.dictionary_encode(values)
+    texts = [names.get(number, str(number)) for number in coded.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(coded.indices)
 
 
-def _once_each(owners: np.ndarray, entries: pa.StructArray) -> tuple[np.ndarray, pa.StructArray]:
-    """Return the entries of maps without those whose key comes again in their map."""
-    keep = _counting(owners, entries.field(0))
-    return (owners, entries) if keep.all() else (owners[keep], entries.filter(pa.array(keep)))
-
-
-def _counting(owners: np.ndarray, keys: pa.Array) -> np.ndarray:
-    """Return which entries of maps count: the last of each key."""
-    if not (owners[1:] == owners[:-1]).any():
-        return np.ones(len(owners), bool)
-    codes = pc.dictionary_encode(keys).indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    pairs = (owners * (codes.max() + 1) + codes)[::-1]
-    _, last = np.unique(pairs, return_index=True)
-    keep = np.zeros(len(owners), bool)
-    keep[len(pairs) - 1 - last] = True
-    return keep
+def _times(message: Message, values: pa.StructArray) -> tuple[pa.Array, np.ndarray]:
+    """Return timestamps or durations in whole µs, and which are none."""
+    seconds, nanos = (values.field(named(part.number)).to_numpy().astype(np.int64) for part in message.fields)
+    if message.form is Form.TIMESTAMP:
+        wrong = (seconds < _LEAST_SECOND) | (seconds > _MOST_SECOND) | (nanos < 0) | (nanos >= _NANOS)
+        kind, parts = pa.timestamp("us", "UTC"), nanos // 1000
+    else:
+        wrong = (seconds < -_MOST_DURATION) | (seconds > _MOST_DURATION) | (np.abs(nanos) >= _NANOS)
+        wrong |= ((seconds > 0) & (nanos < 0)) | ((seconds < 0) & (nanos > 0))
+        kind, parts = pa.duration("us"), np.sign(nanos) * (np.abs(nanos) // 1000)  # towards zero
+    absent = values.is_null().to_numpy(zero_copy_only=False)
+    wrong &= ~absent
+    micros = np.where(wrong, 0, seconds) * SECOND + parts
+    return pa.array(micros, mask=absent if absent.any() else None).view(kind), wrong

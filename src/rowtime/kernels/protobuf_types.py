@@ -1,23 +1,14 @@
-"""Protobuf's messages for the kernels: the wire format of each field, and its Arrow form."""
+"""Protobuf's messages for the kernels: the fields of each, and its Arrow form."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
 from typing import Any, Final
 
-from rowtime.kernels.wire_tokens import FIXED32, FIXED64, GROUP, LENGTH, VARINT
-
-WIRE_OF: Final = {
-    **dict.fromkeys(("int32", "int64", "uint32", "uint64", "sint32", "sint64", "bool", "enum"), VARINT),
-    **dict.fromkeys(("fixed64", "sfixed64", "double"), FIXED64),
-    **dict.fromkeys(("fixed32", "sfixed32", "float"), FIXED32),
-    **dict.fromkeys(("string", "bytes", "message"), LENGTH),
-    "group": GROUP,
-}
-"""The wire type of each kind of field."""
+TEXTS: Final = ("string", "bytes")
+"""The kinds of fields whose values are neither numbers nor messages."""
 
 
 class Form(Enum):
@@ -42,8 +33,7 @@ class Field:
     """A field.
 
     ``presence``: a message shows whether the field is set; else it has its ``default`` (for an enum a number).
-    ``filled``: a missing message counts as an empty one (the value of a map entry). ``oneof``: the one it is a member
-    of, -1 for none. ``names``: of the numbers of an enum.
+    ``oneof``: the one it is a member of, -1 for none. ``names``: of the numbers of an enum.
     """
 
     name: str
@@ -52,17 +42,11 @@ class Field:
     repeats: Repeats = Repeats.ONCE
     presence: bool = False
     required: bool = False
-    filled: bool = False
     packed: bool = True
     default: Any = None
     oneof: int = -1
     message: Message | None = None
     names: Mapping[int, str] = field(default_factory=dict)
-
-    @property
-    def wire(self) -> int:
-        """Return the wire type of one value."""
-        return WIRE_OF[self.kind]
 
 
 @dataclass(eq=False)
@@ -76,15 +60,6 @@ class Message:
     fields: list[Field] = field(default_factory=list)
     form: Form = Form.STRUCT
     reserved: tuple[tuple[int, int], ...] = ()
-
-    @cached_property
-    def oneofs(self) -> dict[int, list[Field]]:
-        """Return the members of each oneof with several."""
-        by_number: dict[int, list[Field]] = {}
-        for member in self.fields:
-            if member.oneof >= 0:
-                by_number.setdefault(member.oneof, []).append(member)
-        return {number: members for number, members in by_number.items() if len(members) > 1}
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Protobuf: compiles the text of a schema to the messages that the kernels read and write.
 
-The compiler is that of grpcio-tools, an extra. It runs in a process of its own, once per schema, on the driver: workers
-get the messages as data and need nothing.
+The compiler is that of grpcio-tools, an extra. It runs in a process of its own, once per schema, on the driver. Workers
+get the messages as data, and read and write them with the extra's other packages, protobuf and ptars.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from rowtime.runtime.schemas.registry import Schema
 KIND: Final = "PROTOBUF"
 MAIN: Final = "rowtime_schema.proto"  # the schema itself, besides those that it imports
 SECONDS: Final = 60  # for the compiler
+_NEEDED: Final = {"grpc_tools": "Protobuf's compiler (grpcio-tools)", "ptars": "the reader of Protobuf (ptars)"}
 _FORMS: Final = {
     "google.protobuf.Timestamp": Form.TIMESTAMP,
     "google.protobuf.Duration": Form.DURATION,
@@ -89,7 +90,6 @@ class File:
             repeats,
             presence=presence,
             required=field.is_required,
-            filled=entry and inner is not None,
             packed=field.is_packed,
             default=field.default_value if fixed else None,
             oneof=-1 if field.containing_oneof is None else field.containing_oneof.index,
@@ -124,10 +124,11 @@ def _indexes(messages: Any, above: str, path: tuple[int, ...] = ()) -> Iterator[
 
 
 def installed() -> None:
-    """Raise ``Failure`` (R502) if there is no compiler."""
-    if find_spec("grpc_tools") is None:
-        hint = "Install it: pip install 'rowtime[protobuf]'."
-        raise Failure(Problem("R502", "Protobuf's compiler (grpcio-tools) is not installed", hint=hint))
+    """Raise ``Failure`` (R502) if there is no compiler, or nothing that reads messages."""
+    for package, what in _NEEDED.items():
+        if find_spec(package) is None:
+            hint = "Install it: pip install 'rowtime[protobuf]'."
+            raise Failure(Problem("R502", f"{what} is not installed", hint=hint))
 
 
 @lru_cache(maxsize=256)

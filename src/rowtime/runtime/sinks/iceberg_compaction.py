@@ -12,37 +12,22 @@ exist and that nobody has deleted rows of them. Only `IcebergTable` imports this
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, ValidationException
-from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.io.pyarrow import ArrowScan, parquet_file_to_data_file, schema_to_pyarrow
-from pyiceberg.manifest import (
-    DataFile,
-    FileFormat,
-    ManifestContent,
-    ManifestEntry,
-    ManifestEntryStatus,
-    ManifestFile,
-    ManifestWriter,
-)
-from pyiceberg.table import FileScanTask, Table, TableProperties, Transaction
-from pyiceberg.table.snapshots import Operation, Summary
-from pyiceberg.table.update.snapshot import _OverwriteFiles
-from pyiceberg.table.update.validate import _validate_data_files_exist, _validate_no_new_deletes_for_data_files
+from pyiceberg.io.pyarrow import parquet_file_to_data_file, schema_to_pyarrow
+from pyiceberg.manifest import DataFile, FileFormat, ManifestContent, ManifestEntry
+from pyiceberg.table import Table, TableProperties
 
 from rowtime.core.stores import Place
+from rowtime.runtime.sinks.iceberg_replace import Replace, batches
 from rowtime.runtime.sinks.lake_files import NewFile, packed
-
-if TYPE_CHECKING:
-    from pyiceberg.io import FileIO
 
 _SMALL: Final = 3 / 4  # of the target size: larger files stay as they are
 _TRIES: Final = 20  # commits of faster writers, as for a tick
-_PROPERTIES: Final = {"rowtime.operation": "optimize"}
 
 
 @dataclass(frozen=True)
@@ -52,62 +37,6 @@ class _Larger:
     file: NewFile
     old: Sequence[DataFile]
     number: int | None
-
-
-class Replace(_OverwriteFiles):
-    """Replaces files by others that have the same rows."""
-
-    def __init__(self, transaction: Transaction, io: FileIO) -> None:
-        super().__init__(Operation.REPLACE, transaction, io, snapshot_properties=_PROPERTIES)
-        self._spec = transaction.table_metadata.default_spec_id
-        self._numbers: dict[str, int | None] = {}
-
-    def put(self, new: DataFile, old: Sequence[DataFile], number: int | None) -> None:
-        """Replace some files by another; ``number``: its sequence number."""
-        for file in old:
-            self.delete_data_file(file)
-        self.append_data_file(new)
-        self._numbers[new.file_path] = number
-
-    def _manifests(self) -> list[ManifestFile]:
-        if self._transaction.table_metadata.default_spec_id != self._spec:
-            raise ValidationException("the partitions of the table have been changed")
-        self._build_delete_files_partition_predicate()
-        removed = self._deleted_entries()
-        with self._writer() as writer:
-            for file in self._added_data_files:
-                writer.add_entry(
-                    ManifestEntry.from_args(
-                        status=ManifestEntryStatus.ADDED,
-                        snapshot_id=self._snapshot_id,
-                        sequence_number=self._numbers[file.file_path],
-                        file_sequence_number=None,
-                        data_file=file,
-                    )
-                )
-        manifests = [writer.to_manifest_file()]
-        with self._writer() as writer:
-            for entry in removed:
-                writer.add_entry(entry)
-        return [*manifests, writer.to_manifest_file(), *self._existing_manifests()]
-
-    def _writer(self) -> ManifestWriter:
-        return self.new_manifest_writer(self.spec(self._spec))
-
-    def _summary(self, snapshot_properties: Mapping[str, str] = _PROPERTIES) -> Summary:
-        self._operation = Operation.OVERWRITE  # pyiceberg collects metrics for the operations that it executes itself
-        summary = super()._summary(dict(snapshot_properties))
-        self._operation = Operation.REPLACE
-        return Summary(self._operation, **summary.additional_properties)
-
-    def _validate_concurrency(self) -> None:
-        """Allow any appends of others. Raises `ValidationException` if they have changed the replaced files."""
-        window, table = self._commit_window, self._transaction._table  # noqa: SLF001 - as the class above
-        if window is None or window.is_empty() or window.head is None:
-            return
-        assert window.base is not None
-        _validate_data_files_exist(table, window.head, self._deleted_data_files, window.base)
-        _validate_no_new_deletes_for_data_files(table, window.head, None, self._deleted_data_files, window.base)
 
 
 def compacted(table: Table, folder: Place, spelled: Callable[[Place], str]) -> int:
@@ -195,19 +124,12 @@ def _written(table: Table, folder: Place, group: Sequence[ManifestEntry]) -> _La
 def _fill(new: NewFile, table: Table, old: Sequence[DataFile]) -> None:
     count, expected = 0, sum(file.record_count for file in old)
     schema = schema_to_pyarrow(table.schema())
-    for rows in _batches(table, old):
+    for rows in batches(table, old):
         new.write(pa.Table.from_batches([rows]).cast(schema))
         count += rows.num_rows
     if count != expected:
         raise ValueError(f"{len(old)} files were to have {expected:,} rows, and have {count:,}")
     new.close()
-
-
-def _batches(table: Table, files: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of files one after the other, in the present columns of the table."""
-    scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
-    for file in files:  # the public methods load the rows of a whole file
-        yield from scan._record_batches_from_scan_tasks_and_deletes([FileScanTask(file)], {})  # noqa: SLF001
 
 
 def _remove(larger: Sequence[_Larger]) -> None:

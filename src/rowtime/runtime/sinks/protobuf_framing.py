@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from rowtime.expr.store_assignment import always_fits, is_nested, type_of
 from rowtime.frames.kinds import type_text
-from rowtime.kernels.protobuf_encoding import encode
+from rowtime.kernels.protobuf_encoding import Writer
 from rowtime.kernels.protobuf_types import Field, Message, Repeats
 from rowtime.operators.contract import quoted
 from rowtime.plan.bind.declared import declared
@@ -89,10 +89,12 @@ class _Encoder:
     message: Message
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        writer = None
         for batch in batches:
             place = batch.schema.get_field_index(VALUE)
             rows, arrays = batch.column(place), list(batch.columns)
-            bodies = encode(self.message, rows)
+            writer = writer or Writer(self.message, rows.type)
+            bodies = writer.write(rows)
             framed = pc.binary_join_element_wise(pa.scalar(self.head, pa.binary()), bodies, pa.scalar(b"", pa.binary()))
             arrays[place] = pc.if_else(rows.is_null(), pa.scalar(None, pa.binary()), framed)
             yield pa.RecordBatch.from_arrays(arrays, batch.schema.names)

@@ -12,25 +12,29 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from rowtime.core.columns import SCHEMA_ID
-from rowtime.kernels.protobuf_decoding import decode
+from rowtime.kernels.protobuf_decoding import Reader
 from rowtime.kernels.protobuf_types import Message, Wanted
-from rowtime.kernels.varints import Memory, written_varints
-from rowtime.kernels.wire_tokens import Spans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 HEAD: Final = 5  # bytes before the indexes: a zero, and the id
+_MORE: Final = 0x80  # the bit of a varint that says that another byte follows
+_END: Final = 2**31 - 1  # of a slice; without one some fail (findings/pyarrow_binary_slice_needs_an_end.sh)
 
 
 def heads_of(indexes: Sequence[int]) -> tuple[bytes, ...]:
     """Return the possible encodings of indexes, the usual one first."""
-    numbers = np.array([len(indexes), *indexes], np.uint64) * np.uint64(2)  # zigzag of non-negative numbers
-    whole = written_varints(numbers)[0].tobytes()
+    whole = b"".join(_varint(2 * number) for number in (len(indexes), *indexes))  # zigzag of non-negative numbers
     return (b"\0", whole) if tuple(indexes) == (0,) else (whole,)
+
+
+def _varint(number: int) -> bytes:
+    return bytes([number]) if number < _MORE else bytes([number % _MORE | _MORE]) + _varint(number // _MORE)
 
 
 @dataclass(frozen=True)
@@ -62,38 +66,28 @@ class _Decoder:
     decodings: tuple[Decoding, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        readers = [(decoding, Reader(decoding.message, decoding.wanted)) for decoding in self.decodings]
         for batch in batches:
             values, ids = batch["__k"].field("value"), batch[SCHEMA_ID].fill_null(-1).to_numpy()
-            memory, offsets = _memory(values)
             arrays, names = list(batch.columns), list(batch.schema.names)
-            for decoding in self.decodings:
-                arrays.append(_decoded(decoding, memory, offsets, ids))
+            for decoding, reader in readers:
+                arrays.append(_decoded(decoding, reader, values, ids))
                 names.append(decoding.name)
             yield pa.RecordBatch.from_arrays(arrays, names)
 
 
-def _memory(values: pa.Array) -> tuple[Memory, np.ndarray]:
-    """Return the bytes of all values, and where each begins."""
-    wide = np.int64 if pa.types.is_large_binary(values.type) else np.int32
-    _, bounds, data = values.buffers()
-    offsets = np.frombuffer(bounds, wide)[values.offset : values.offset + len(values) + 1].astype(np.int64)
-    held = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return Memory(held[offsets[0] : offsets[-1]]), offsets - offsets[0]
-
-
-def _decoded(decoding: Decoding, memory: Memory, offsets: np.ndarray, ids: np.ndarray) -> pa.Array:
+def _decoded(decoding: Decoding, reader: Reader, values: pa.Array, ids: np.ndarray) -> pa.Array:
+    """Return the records of one schema as structs, NULL for the others."""
     rows = np.flatnonzero(ids == decoding.number)
-    starts, ends = offsets[rows] + HEAD, offsets[rows + 1]
-    bodies = np.full(len(rows), -1)
+    tails = pc.binary_slice(values.take(pa.array(rows)).cast(pa.binary()), HEAD, _END)
+    bodies, mine = tails, np.zeros(len(rows), bool)
     for head in decoding.heads:
-        same = starts + len(head) <= ends
-        for place, byte in enumerate(head):
-            same[same] = memory.bytes[starts[same] + place] == byte
-        bodies[same] = starts[same] + len(head)
-    has_body = bodies >= 0
-    structs, _ = decode(decoding.message, decoding.wanted, Spans(memory, bodies[has_body], ends[has_body]))
+        same = pc.starts_with(tails, head)
+        bodies = pc.if_else(same, pc.binary_slice(tails, len(head), _END), bodies)
+        mine |= same.to_numpy(zero_copy_only=False)
+    structs, _ = reader.read(bodies.filter(pa.array(mine)))
     if len(structs) == len(ids):
         return structs
     places = np.full(len(ids), -1)
-    places[rows[has_body]] = np.arange(len(structs))
+    places[rows[mine]] = np.arange(len(structs))
     return structs.take(pa.array(places, mask=places < 0))
