@@ -19,6 +19,7 @@ from benchmarks.check_script import CHECK_SCRIPT
 from benchmarks.cold_start import COLD_START
 from benchmarks.cost_over_size import COST_OVER_SIZE
 from benchmarks.disorder import GUARD_LEDGER, TSORT, TSORT_FLINK
+from benchmarks.disorder_profile import PROFILE
 from benchmarks.edges import EDGES_INTERVALS
 from benchmarks.engines import Engines, session
 from benchmarks.first_tick import FIRST_TICK
@@ -53,6 +54,7 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     FLAT_STATE,
     FLAT_TICKS,
     MANY_WRITERS,
+    PROFILE,
     *OVER,
     *OVER_FLINK,
     *MATCHES,

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from rowtime.observe.metrics import Metrics
     from rowtime.operators.rows.table_function import TableFunction
     from rowtime.plan.check import check, order_of
+    from rowtime.profiling.profiled import profile
+    from rowtime.profiling.result import Profile
     from rowtime.runtime.sinks.contract import Batch
     from rowtime.runtime.sources.contract import Limits
 
@@ -57,6 +59,8 @@ _WHERE = {
     "migrate": ("rowtime.api.migrating", "migrate"),
     "verify": ("rowtime.api.verification", "verify"),
     "configure_stores": ("rowtime.core.store_settings", "configure_stores"),
+    "profile": ("rowtime.profiling.profiled", "profile"),
+    "Profile": ("rowtime.profiling.result", "Profile"),
     "check": ("rowtime.plan.check", "check"),
     "order_of": ("rowtime.plan.check", "order_of"),
     "writer": ("rowtime.client.writer", "open_writer"),
@@ -67,9 +71,9 @@ _WHERE = {
 }
 
 __all__ = [
-    "Batch", "EventTime", "Events", "Failure", "Folded", "Limits", "Metrics", "Pipeline", "Problem", "Query",
-    "Refused", "Relation", "Rows", "RowtimeError", "TableFunction", "alter", "check", "configure_stores", "floor",
-    "hop", "migrate", "order_of", "readmit", "session", "tumble", "verify", "writer",
+    "Batch", "EventTime", "Events", "Failure", "Folded", "Limits", "Metrics", "Pipeline", "Problem", "Profile",
+    "Query", "Refused", "Relation", "Rows", "RowtimeError", "TableFunction", "alter", "check", "configure_stores",
+    "floor", "hop", "migrate", "order_of", "profile", "readmit", "session", "tumble", "verify", "writer",
 ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ PAGES: Final = tuple(
     f"docs/{name}.md"
     for name in (
         "sql", "windows", "panes", "nested", "match_recognize", "lifetimes", "from-sqlstream",
-        "from-streams-and-streaminsight", "functions", "guide", "python", "observing", "options",
+        "from-streams-and-streaminsight", "functions", "guide", "python", "observing", "options", "profile",
         "howto/local-days",
     )
 )  # fmt: skip

@@ -20,6 +20,7 @@ COMMANDS: Final = (
     "run",
     "check",
     "explain",
+    "profile",
     "status",
     "insert",
     "bound",

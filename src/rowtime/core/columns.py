@@ -102,6 +102,9 @@ FRAME_WRITER, FRAME_PLACE = "__origin", "__place"  # the writer of a row, and it
 SCAN = "__scan"  # the number of the stream whose row Spark has read for a task
 READ_NUMBER, PLACE_NUMBER = hidden(BIGINT, "__read", "__nth")  # of a row of a batch: as read, and by place
 
+# Columns of a row that a profile counts: the name of its clock, the hash of its key, and whether it is refused.
+CLOCK_NAME, KEY_HASH, IS_BAD = _of(STRING, "__clock"), _of(BIGINT, "__hash"), _of(BOOLEAN, "__refused_before")
+
 # Columns for groups and windows of rows.
 SEEN = _of(TIMESTAMP, "__x")  # some rowtime of the group, for bisection
 FIRST, LAST = hidden(BIGINT, "__e", "__l")  # µs: the first and the last rowtime of a group, or of a piece of a session

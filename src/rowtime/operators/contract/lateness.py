@@ -91,9 +91,9 @@ def at_most(micros: int) -> int:
 def interval(micros: int) -> str:
     """Return a duration as SQL's INTERVAL."""
     for unit, name in _NAMES:
-        if micros % unit == 0 and micros:
+        if micros % unit == 0 and (micros or unit == SECOND):
             return f"INTERVAL '{micros // unit}' {name}"
-    return f"INTERVAL '{micros / SECOND:.6f}' SECOND"
+    return f"INTERVAL '{micros // SECOND}.{micros % SECOND:06d}' SECOND"
 
 
 def added(stored: Mapping[str, Any], late: Lateness) -> Mapping[str, Any]:

@@ -149,7 +149,7 @@ class BatchSource(Source):
             place = (
                 f"{self._pending.number << SET_BITS}L + row_number() OVER (PARTITION BY {self._who} ORDER BY {order})"
             )
-        return _rehomed(self._pending.rows, spark).selectExpr(
+        return rehomed(self._pending.rows, spark).selectExpr(
             *names,
             f"{given} AS {ROWTIME}",
             f"{self._who} AS {WRITER}",
@@ -203,7 +203,7 @@ def _disordered(what: str) -> Failure:
     return Failure(Problem("R505", what, hint=hint))
 
 
-def _rehomed(rows: DataFrame, spark: SparkSession) -> DataFrame:
+def rehomed(rows: DataFrame, spark: SparkSession) -> DataFrame:
     """Return the same rows in another session, so that expressions on top are resolved in UTC."""
     jvm: Any = spark._jvm  # noqa: SLF001 - Spark has no public way to do this
     plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001
