@@ -48,7 +48,7 @@ def measure(engines: Engines, *, short: bool) -> Result:
     source = rows.folder()
     whole, one = [], []
     for number in range(rounds + 1):
-        ticks, output = _pipeline(engines, source)
+        ticks, output = run(engines, source)
         group = engines.rowtime(source, 1)
         if number:
             whole.extend(settled(ticks))
@@ -66,7 +66,7 @@ def measure(engines: Engines, *, short: bool) -> Result:
     }
 
 
-def _pipeline(engines: Engines, source: Path) -> tuple[list[float], Path]:
+def run(engines: Engines, source: Path) -> tuple[list[float], Path]:
     """Return the milliseconds of each tick, and the folder of the rows."""
     place, ticks = engines.fresh("pipeline"), []
     pipeline = rt.Pipeline(engines.spark, home=place / "home").sql(SQL.format(source=source, output=place / "out"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,7 +12,6 @@ import pytest
 from rowtime.core.errors import Failure
 from rowtime.core.time import BEGINNING, END
 from rowtime.frames.frame import Frame
-from rowtime.operators.contract.peek import Peek
 from rowtime.runtime.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -24,10 +22,8 @@ PLACES = [-5, 0, 1, 2, 3, 9, 2_000_000, 2_000_001, (1 << 40) - 1, 1 << 40, (1 <<
 Row = tuple[object, ...]
 
 
-def split(
-    spark: SparkSession, chosen: list[tuple[str, int]], *, peeked: bool = False, clock: str | None = None
-) -> tuple[set[Row], set[Row]]:
-    """The accepted and the refused rows; ``peeked``: the rows can be read without Spark. ``clock``: as in `Refusal`."""
+def split(spark: SparkSession, chosen: list[tuple[str, int]], clock: str | None = None) -> tuple[set[Row], set[Row]]:
+    """The accepted and the refused rows; ``clock``: as in `Refusal`."""
     given = {"v": [f"{w}{p}" for w in WRITERS for p in PLACES], "__w": [w for w in WRITERS for _ in PLACES]}
     table = pa.table({**given, "__p": PLACES * len(WRITERS)})
     frame = Frame.of(spark, table, [("v", "string"), ("__w", "string"), ("__p", "bigint")])
@@ -37,14 +33,7 @@ def split(
     writers, places = zip(*chosen, strict=True)
     columns = {"__w": pa.array(writers), "__p": pa.array(places), "reason": pa.array(["LATE"] * len(chosen))}
     found = Refusal(spark, pa.table({**columns, "mark": pa.array(marks)}))
-    there = rows.toArrow()
-
-    def read(wanted: Mapping[str, str]) -> list[pa.Table]:
-        table = pa.table({name: there[column] for name, column in wanted.items()})
-        return [table.slice(start, 5) for start in range(0, table.num_rows, 5)]
-
-    peek = Peek(lambda _: None, read) if peeked else None
-    rejection = found.of(rows, "__g", clock, peek)
+    rejection = found.of(rows, "__g", clock)
     table = rejection.rows if isinstance(rejection.rows, pa.Table) else rejection.rows.toArrow()
     assert table.column_names[: len(rejection.schema.names)] == rejection.schema.names
     names = ("v", "reason", "refused_time", "refused_by", "writer", "position", "raw_record", "__t", "__n")
@@ -53,21 +42,19 @@ def split(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_masks_find_the_rows_that_a_join_finds(spark: SparkSession, seed: int) -> None:
+def test_the_refused_rows_are_told_from_the_others(spark: SparkSession, seed: int) -> None:
     chance = random.Random(seed)
     everything = [(w, p) for w in WRITERS for p in PLACES]
     chosen = chance.sample(everything, chance.randrange(1, len(everything)))
     masked = split(spark, chosen)
     assert masked[0] == set(everything) - set(chosen)
     assert {row[4:6] for row in masked[1]} == set(chosen)
-    assert split(spark, chosen, peeked=True) == masked
 
 
-@pytest.mark.parametrize("peeked", [False, True])
-def test_refused_rows_have_the_times_of_a_clock_column(spark: SparkSession, *, peeked: bool) -> None:
+def test_refused_rows_have_the_times_of_a_clock_column(spark: SparkSession) -> None:
     chosen = [("a", 0), ("a", 9), ("é", 3)]
-    _, marked = split(spark, chosen, peeked=peeked)
-    others, timed = split(spark, chosen, peeked=peeked, clock="__t")
+    _, marked = split(spark, chosen)
+    others, timed = split(spark, chosen, clock="__t")
     assert len(others) == len(WRITERS) * len(PLACES) - len(chosen)
     at = {("a", 0): 0, ("a", 9): 9, ("é", 3): 3}
     epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -75,7 +62,6 @@ def test_refused_rows_have_the_times_of_a_clock_column(spark: SparkSession, *, p
     assert {(*row[:3], *row[4:7], row[8]) for row in timed} == {(*row[:3], *row[4:7], row[8]) for row in marked}
 
 
-@pytest.mark.parametrize("peeked", [False, True])
-def test_a_refused_row_that_is_not_among_the_rows_stops_the_tick(spark: SparkSession, peeked: bool) -> None:
+def test_a_refused_row_that_is_not_among_the_rows_stops_the_tick(spark: SparkSession) -> None:
     with pytest.raises(Failure, match="R901"):
-        split(spark, [("a", 0), ("a", 4)], peeked=peeked)
+        split(spark, [("a", 0), ("a", 4)])

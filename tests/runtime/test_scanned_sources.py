@@ -176,6 +176,13 @@ def test_a_portion_of_text_has_a_size() -> None:
     assert [one.bytes for one in source.limits] == [1 << 30, TEXT, TEXT]
 
 
+def test_a_portion_of_text_is_for_each_task() -> None:
+    portions, source = Portions(lambda: 3), Texts()
+    part, _ = portions.take("a", source, {"offsets": {"w": 0}, "state": {}}, Limits())  # type: ignore[arg-type]
+    assert part.end == {"w": 10}
+    assert [one.bytes for one in source.limits] == [None, 3 * TEXT]
+
+
 class Large(Source):
     """Rows that Spark does not hand to the driver."""
 

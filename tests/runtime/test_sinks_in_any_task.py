@@ -175,13 +175,17 @@ def test_a_query_without_state_passes_no_rows_on(spark: SparkSession, tmp_path: 
 
 def test_few_rows_are_written_by_the_last_task(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "in")
-    sql = STREAM + "SELECT STREAM k, v FROM a WHERE v = 3;"
-    executors = Counting(few=0, few_written=ROWS), Counting(few=0)  # 150 rows are read, 3 are written
-    many, few = (run(spark, tmp_path / str(of.few_written), tmp_path / "in", of, sql) for of in executors)
-    assert many.rows == few.rows
-    assert many.files["query.result"] == [3, 1, 1]
-    assert few.files["query.result"] == [1, 1, 1]
-    assert {*executors[0].ticks} == {*executors[1].ticks} == {3}
+    sql = STREAM + "SELECT STREAM k, v FROM a WHERE v = 3;"  # 150 rows are read, 3 are written
+    limits = (
+        {"few_written": ROWS, "few_files": 0},
+        {"few_files": 2},
+        {"few_files": 3},
+    )  # 150 rows are read, 3 are written
+    executors = [Counting(few=0, **of) for of in limits]
+    made = [run(spark, tmp_path / str(n), tmp_path / "in", of, sql) for n, of in enumerate(executors)]
+    assert made[0].rows == made[1].rows == made[2].rows
+    assert [of.files["query.result"] for of in made] == [[3, 1, 1], [1, 1, 1], [3, 3, 3]]
+    assert [{*executor.ticks} for executor in executors] == [{3}] * 3
 
 
 @dataclass

@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -238,3 +239,24 @@ def test_a_tick_of_few_rows_is_one_task(spark: SparkSession, tmp_path: Path) -> 
     executor = Counting(few=ROWS * FILES)
     assert run(spark, tmp_path / "tasks", tmp_path / "in", "parquet", executor)["jobs"] == [1, 1]
     assert not executor.ticks
+
+
+@pytest.mark.parametrize("limit", [64 << 20, 1])
+def test_ticks_that_are_divided_get_larger(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    """Up to a file's rows for each task; not if a task got too many bytes of the others."""
+    monkeypatch.setattr("rowtime.runtime.engine.MOST", ROWS)
+    monkeypatch.setattr(tasks_module, "_RECEIVED", limit)
+    write_files(tmp_path / "in", "parquet", random.Random(1), 0)
+    read = [0]
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home", small_ticks="driver")
+    pipeline.sql(SQL.format(kind="parquet", source=tmp_path / "in", out=tmp_path / "out"))
+    pipeline.sink("result", lambda _batch: None)
+    engine = pipeline._engine(tmp_path / "check", rt.Limits(), ends=True)
+    engine.tasks = Tasks(InProcess(3))
+    while engine.tick() is not None:
+        read += engine.entry["sources"]["a"]["offsets"].values()
+    engine.stop()
+    sizes = [after - before for before, after in pairwise(read) if after > before]
+    assert sizes == ([1, 2, 3, 2] if limit > 1 else [1] * FILES)

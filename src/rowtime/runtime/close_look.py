@@ -158,7 +158,7 @@ class CloseLook:
             accepted = refuse_events(tick, node, attempts)
         else:
             accepted = tick.refuse_failing(self.query_of(node), node, attempts, BROKEN)
-        return replace(chain.base, rows=accepted, peek=None, files=None, timeline=None)
+        return replace(chain.base, rows=accepted, files=None, timeline=None)
 
 
 def _reason(rows: Frame, attempts: Frame, texts: Sequence[str]) -> str:

@@ -100,7 +100,8 @@ class Engine:
     tasks: Tasks | None = None
 
     def __post_init__(self) -> None:
-        self.presence, self.watch, self._portions = Presence(self.program.operators), Watch(), Portions()
+        self.presence, self.watch = Presence(self.program.operators), Watch()
+        self._portions = Portions(lambda: 1 if self.tasks is None else self.tasks.shares)
         self.plan = self.program.described()
         self._fresh, self._failed, self._leaves = True, False, frozenset[str]()
         self.skipped_in: Checkpoint | None = None  # the place of skipped rows, if not the checkpoint
@@ -399,7 +400,7 @@ class Engine:
             source.close()
 
 
-# How much of a long input a tick takes: about as many rows as one process computes itself.
+# How much of a long input a tick takes: for each task that divides it, about as many rows as one process computes.
 #
 # A larger tick needs more memory. The limits of the user hold as well: they say what a tick takes at most. A result
 # never depends on how the input is cut into ticks.
@@ -409,36 +410,41 @@ TEXT: Final = 128 << 20
 
 
 class Portions:
-    """The portions of a run."""
+    """The portions of a run; ``shares``: how many tasks the next tick is expected to be divided into."""
 
-    def __init__(self) -> None:
-        self._files: dict[str, int] = {}  # by stream: as many as have about `MOST` rows
-        self._bytes: dict[str, int] = {}
+    def __init__(self, shares: Callable[[], int] = lambda: 1) -> None:
+        self._shares = shares
+        self._rows: dict[str, float] = {}  # by stream: of a file, if a tick would otherwise have too many
+        self._texts: set[str] = set()
 
     def take(
         self, stream: str, source: Source, before: Mapping[str, Any], given: Limits
     ) -> tuple[Slice, Mapping[str, Any]]:
         """Return the range of a stream after the entry ``before``; a smaller one if its files have too many rows."""
+        shares = self._shares()
         while True:
-            part, state = source.discover(before["offsets"], self._limits(stream, given), before["state"])
+            limits = self._limits(stream, given, shares)
+            part, state = source.discover(before["offsets"], limits, before["state"])
             if not part.rows:
                 return part, state
             if not part.counted:
-                if stream in self._bytes or part.backlog is None or part.backlog.unit != "bytes":
+                if stream in self._texts or part.backlog is None or part.backlog.unit != "bytes":
                     return part, state
-                self._bytes[stream] = TEXT
-                if part.backlog.taken <= TEXT:
+                self._texts.add(stream)
+                if part.backlog.taken <= TEXT * shares:
                     return part, state
                 continue
             files = len(part.detail["files"])
-            self._files[stream] = max(1, files * MOST // part.rows)
-            if part.rows <= MOST or files <= 1:
+            self._rows[stream] = part.rows / files
+            if part.rows <= MOST * shares or files <= 1:
                 return part, state
 
-    def _limits(self, stream: str, given: Limits) -> Limits:
-        files, size = self._files.get(stream), self._bytes.get(stream)
+    def _limits(self, stream: str, given: Limits, shares: int) -> Limits:
+        most, of_file = MOST * shares, self._rows.get(stream)
+        files = None if of_file is None else max(1, int(most / of_file))
+        size = TEXT * shares if stream in self._texts else None
         least = {"files": _least(given.files, files), "bytes": _least(given.bytes, size)}
-        return replace(given, rows=_least(given.rows, MOST), **least)
+        return replace(given, rows=_least(given.rows, most), **least)
 
 
 def _least(one: int | None, other: int | None) -> int | None:

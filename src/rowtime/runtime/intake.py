@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract.intake import Intake
-from rowtime.operators.contract.peek import Peek
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.runtime.local_rows import of_source
 from rowtime.runtime.sources.contract import Slice, Source
@@ -55,7 +54,6 @@ def intake_of(spark: SparkSession, taken: Taken, control: StreamClocks) -> Intak
     intake = Intake(
         rows if count != 0 else None,
         count,
-        _peek(source, part),
         all_columns=partial(of_source, spark, source, part) if _is_narrow(rows, taken.columns) else None,
         gated=source.gives_rowtime or _ends_inside(part, control) or any(at < END for _, _, at in bounds),
         raises=not source.steady or source.gives_rowtime,
@@ -94,19 +92,11 @@ def _ends_inside(part: Slice, control: StreamClocks) -> bool:
 
 
 Run = Sequence[Any]  # first position, count, least, greatest (µs UTC), order: o in order, n no rowtimes
-PEEKED_ROWS = 100_000_000  # of one column, which the driver reads and judges in a second per 30 million
 
 
 def _is_narrow(rows: Frame | None, columns: Collection[str] | None) -> bool:
     """Return True if only these of a source's columns have been read: not every source leaves out others."""
     return rows is not None and columns is not None and all(n in columns or n.startswith("__") for n in rows.columns)
-
-
-def _peek(source: Source, part: Slice) -> Peek | None:
-    """Return a reader of columns of a range with Arrow, if its files are accessible."""
-    if part.rows is None or part.rows > PEEKED_ROWS:
-        return None
-    return Peek(partial(source.column, part), partial(source.rows, part))
 
 
 class _Runs:

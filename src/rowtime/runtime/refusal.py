@@ -18,7 +18,6 @@ from rowtime.core.time import BEGINNING, MAX_MICROS, MIN_MICROS
 from rowtime.frames.frame import Frame
 from rowtime.frames.kinds import DECIMAL, PLAIN
 from rowtime.operators.contract import Delta, quoted
-from rowtime.operators.contract.peek import Peek
 from rowtime.operators.gates.rejected import shown_as
 from rowtime.operators.rows.calendar import in_calendar, those_in_calendar
 
@@ -69,12 +68,11 @@ class Refusal:
         """Return the rows that were not refused."""
         return rows.joined(self._listed, _SAME_PLACE, "left_anti")
 
-    def of(self, rows: Frame, time: str, clock: str | None, peek: Peek | None) -> Rejection:
+    def of(self, rows: Frame, time: str, clock: str | None) -> Rejection:
         """Return the refused rows, with their reasons.
 
-        ``time`` is the column that was refused, ``clock`` the column for their rowtime, by default the mark. If
-        ``peek`` can read them, no query searches for them among all rows. Raises ``Failure`` (R901) if one of them is
-        missing.
+        ``time`` is the column that was refused, ``clock`` the column for their rowtime, by default the mark. Raises
+        ``Failure`` (R901) if one of them is missing.
         """
         own = {name: shown_as(name) for name in rows.columns if not name.startswith("__")}
         origin = ORIGIN if ORIGIN[0] in rows.columns else (WRITER, POSITION)
@@ -88,22 +86,12 @@ class Refusal:
         made_so = given | {"refused_time": refused_time}
         refused = rows.joined(self._listed, _SAME_PLACE, "left_semi")
         refused = refused.selectExpr(*shown, *(f"{sql} AS {name}" for name, sql in made_so.items()))
-        wanted = {called: name for name, called in own.items()} | given
-        peeked = None if peek is None else peek.rows(wanted)
-        table = self._attached(refused.toArrow() if peeked is None else pa.concat_tables(map(self._chosen, peeked)))
+        table = self._attached(refused.toArrow())
         kinds = {field.name: field.dataType for field in refused.schema} | _KINDS
         schema = StructType()
         for name in names:
             schema = schema.add(name, kinds["refused_by" if name == ROWTIME else name])
         return Rejection(table.select(names), schema)
-
-    def _chosen(self, piece: pa.Table) -> pa.Table:
-        """Return the refused rows of a piece of all rows."""
-        places, wanted = piece[POSITION].to_numpy(), np.zeros(piece.num_rows, np.bool_)
-        for writer, refused in self._places.items():
-            nearest = refused[np.minimum(np.searchsorted(refused, places), len(refused) - 1)]
-            wanted |= (nearest == places) & pc.equal(piece[WRITER], writer).to_numpy()
-        return piece.filter(pa.array(wanted))
 
     def _attached(self, rows: pa.Table) -> pa.Table:
         """Return refused rows with their reasons."""
@@ -200,4 +188,4 @@ def above(tick: RunningTick, node: Sink, delta: Delta, floor: int) -> Delta:
     refused = split.counts[_BEHIND]
     # Count only refused rows: how many rows pass while the gate is there depends on the cut into ticks.
     tick.turn_away(gate, split.refused, {"in": refused, "accepted": 0, _BEHIND: refused})
-    return replace(delta, rows=split.accepted, peek=None, files=None)
+    return replace(delta, rows=split.accepted, files=None)

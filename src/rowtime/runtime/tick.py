@@ -28,7 +28,6 @@ from rowtime.frames.tables import put_together
 from rowtime.operators.contract import Control, Delta, Operator
 from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.operators.contract.intake import Intake
-from rowtime.operators.contract.peek import Peek
 from rowtime.operators.contract.state import C, Keeper, Route, Segment
 from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.stream_clocks import StreamClocks
@@ -209,32 +208,24 @@ class RunningTick:
         """Return rows as a frame."""
         return local_rows.of_table(self.spark, from_arrow_schema(rows.schema, prefer_timestamp_ntz=True), rows)
 
-    def judge(self, node: Operator, rows: Frame, gate: Gate, peeked: Iterable[pa.Table] | None = None) -> Verdict:
+    def judge(self, node: Operator, rows: Frame, gate: Gate, times: pa.Table | None = None) -> Verdict:
         """Decide at a gate which rows are refused."""
         self.describe(node, "clock pass")
         with self.meter.part(CLOCK):
-            verdict = self.decided(node, rows, gate, peeked)
+            verdict = self.decided(node, rows, gate, times)
         clock_pass.check(node.name, verdict)
         if gate.of_time:
             self.meter.saw(node.name, verdict.lowest, verdict.highest, verdict.mean)
         return verdict
 
-    def account(  # noqa: PLR0913 - as in the contract
-        self,
-        node: Operator,
-        rows: Frame,
-        verdict: Verdict,
-        time: str,
-        clock: str | None = None,
-        peek: Peek | None = None,
-    ) -> Frame:
+    def account(self, node: Operator, rows: Frame, verdict: Verdict, time: str, clock: str | None = None) -> Frame:
         """Count refused rows in the ledger; return the accepted rows."""
         self.ledger.setdefault(node.name, Counter()).update(verdict.counts)
         accepted = rows
         if verdict.refused is not None:
             refusal = Refusal(self.spark, verdict.refused)
             self.describe(node, "write refused rows")
-            self._reject(node.name, refusal.of(rows, time, clock, peek), verdict.refused.num_rows)
+            self._reject(node.name, refusal.of(rows, time, clock), verdict.refused.num_rows)
             accepted = refusal.others(rows)
         return accepted.where(f"{BOUND} IS NULL") if BOUND in rows.columns else accepted
 

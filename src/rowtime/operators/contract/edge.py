@@ -18,7 +18,6 @@ from rowtime.core.columns import ARRIVAL, ORIGIN, POSITION, ROWTIME, WRITER
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.facts import UNKNOWN, Fact, Kind, kind_of
 from rowtime.expr.order import Order
-from rowtime.operators.contract.peek import Peek
 from rowtime.operators.contract.state import Segment
 from rowtime.sql.generate import quoted
 
@@ -193,18 +192,16 @@ def shaped_once(emits: Callable[[Any], Shape]) -> Callable[[Any], Shape]:
 class Delta:
     """The data that passes over an edge in one tick: new rows and the bounds after them.
 
-    ``rows`` is ``None`` if there are certainly none. Every rowtime is in [``lowest``, ``highest``] (µs
-    UTC). ``peek`` reads columns of every row without the others, if the source can; ``files`` are the rows in files
-    that a sink may take as they are, ``final`` other events. ``timeline``: the event time's bounds. ``left``: the
-    clocks of writers that left after their rows of this tick. ``partial``: the rows are partial results of the
-    operator above (`Operator.combined`).
+    ``rows`` is ``None`` if there are certainly none. Every rowtime is in [``lowest``, ``highest``] (µs UTC). ``files``
+    are the rows in files that a sink may take as they are, ``final`` other events. ``timeline``: the event time's
+    bounds. ``left``: the clocks of writers that left after their rows of this tick. ``partial``: the rows are partial
+    results of the operator above (`Operator.combined`).
     """
 
     rows: Frame | None
     clocks: Clocks
     lowest: int = BEGINNING
     highest: int = END
-    peek: Peek | None = None
     files: tuple[Segment, ...] | None = None
     final: tuple[Segment, ...] = ()
     timeline: Timeline | None = None

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract.peek import Peek
 
 if TYPE_CHECKING:
     from rowtime.frames.frame import Frame
@@ -23,14 +22,12 @@ class Intake:
     that held it and left after their items; ``joined``: those that are new or came back. ``modes``: by writer, whether
     it gives rowtimes (`StreamClocks`), if known. ``all_columns``: the rows with those columns, too, that only a row
     that is refused needs, if they have not been read. ``raises``: arrival times may go back, so each is raised to the
-    running maximum. ``given``: writers may give rowtimes, ``stamped``: and arrival times. ``peek`` of ``__t``:
-    rowtimes, if all rows have one. Times are µs UTC; known ones are in [``lowest``, ``highest``]. ``sent``: when the
-    bound of a writer at a position arrived, if recorded.
+    running maximum. ``given``: writers may give rowtimes, ``stamped``: and arrival times. Times are µs UTC; known ones
+    are in [``lowest``, ``highest``]. ``sent``: when the bound of a writer at a position arrived, if recorded.
     """
 
     rows: Frame | None
     count: int | None = None
-    peek: Peek | None = None
     all_columns: Callable[[], Frame] | None = None
     gated: bool = False
     raises: bool = False

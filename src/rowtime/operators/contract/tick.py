@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rowtime.operators.contract.edge import Delta
 from rowtime.operators.contract.intake import Intake
-from rowtime.operators.contract.peek import Peek
 from rowtime.operators.contract.state import C, Keeper, Route, Segment, Segments
 
 if TYPE_CHECKING:
@@ -100,8 +99,11 @@ class Tick(Protocol):
         """Return a table as a frame."""
         ...
 
-    def judge(self, node: Operator, rows: Frame, gate: Gate, peeked: Iterable[pa.Table] | None = None) -> Verdict:
-        """Decide at a gate which rows are refused (the clock pass); ``peeked``: the times, if known."""
+    def judge(self, node: Operator, rows: Frame, gate: Gate, times: pa.Table | None = None) -> Verdict:
+        """Decide at a gate which rows are refused (the clock pass).
+
+        ``times``: what is judged in the place of their times: ``__w``, ``__p``, ``t`` (BIGINT).
+        """
         ...
 
     def types(self, node: Operator) -> Sequence[str]:
@@ -120,16 +122,8 @@ class Tick(Protocol):
         """Return True if an operator above needs each change of its events, and not only the state after a tick."""
         ...
 
-    def account(  # noqa: PLR0913 - facts about the rows of a gate
-        self,
-        node: Operator,
-        rows: Frame,
-        verdict: Verdict,
-        time: str,
-        clock: str | None = None,
-        peek: Peek | None = None,
-    ) -> Frame:
-        """Return the accepted rows; count refused ones, with rowtime ``clock`` or the mark; ``peek``: of all rows."""
+    def account(self, node: Operator, rows: Frame, verdict: Verdict, time: str, clock: str | None = None) -> Frame:
+        """Return the accepted rows; count refused ones, with rowtime ``clock`` or the mark."""
         ...
 
     def refuse(self, node: Operator, rows: Frame, broken: str) -> Frame:

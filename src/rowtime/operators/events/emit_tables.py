@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +21,6 @@ def in_utc(table: pa.Table) -> pa.Table:
         if pa.types.is_timestamp(field.type) and field.type.tz not in (None, "UTC"):
             table = table.set_column(at, field.name, table[field.name].cast(UTC))
     return pa.Table.from_arrays(table.columns, names=table.column_names)
-
-
-def in_micros(tables: Iterable[pa.Table], start: str) -> pa.Table:
-    """Return events from a `Peek`, in which ``start`` is a timestamp."""
-    table = in_utc(pa.concat_tables(tables))
-    return table.set_column(table.column_names.index(start), start, table[start].cast(pa.int64()))
 
 
 def together(new: pa.Table | None, kept: Sequence[pa.Table], span: tuple[int, int]) -> pa.Table | None:

@@ -8,7 +8,7 @@ without such an event is refused as ``UNMATCHED_EDGE``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
@@ -17,17 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.clock import least
-from rowtime.core.columns import POSITION, ROWTIME, STOP, WEIGHT, WRITER
+from rowtime.core.columns import POSITION, WRITER
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
-from rowtime.kernels.events import ACCEPTED, INTERVAL, START_EDGE, STOP_EDGE
+from rowtime.kernels.events import INTERVAL, START_EDGE, STOP_EDGE
 from rowtime.kernels.events import POINT as POINT_ROW
 from rowtime.operators.contract import Column, Delta, Distribution, Shape, Tick
 from rowtime.operators.contract.intake import Intake
-from rowtime.operators.contract.peek import Peek, times_of
 from rowtime.operators.contract.state import StateNote
-from rowtime.operators.events.event_gate import EventGate, Judged, Judging, collected_items
-from rowtime.operators.rows.by_writer import by_writer
+from rowtime.operators.events.event_gate import EventGate, Judging, collected_items
+from rowtime.operators.rows.calendar import times_of
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.stream_clocks import StreamClocks
 
@@ -91,44 +90,30 @@ class EventStream(Stream):
         # Neither rows nor their arrival say what will come: only bounds do.
         intake = replace(tick.intake(self), shown={}, arrived={})
         before, _ = self._welcome(tick, intake)
-        marks, events, peek = self._bounded(before, intake), None, None
+        marks, events = self._bounded(before, intake), None
         if intake.rows is not None:
             rows = self.gate.timed(self._checked(tick, intake.rows, intake))
-            peeked = self._peeked_items(intake)
-            items = collected_items(tick, self, rows, in_band=intake.in_band) if peeked is None else peeked
+            items = self._items(intake)
+            items = collected_items(tick, self, rows, in_band=intake.in_band) if items is None else items
             judged = self.gate.judged(tick, items, intake, before, ordered=not self.batched)
-            events, edged = self.gate.events_of(tick, rows, judged)
-            plain = not (edged or intake.in_band or intake.decodes or self.demands)
-            peek = self._peek(intake.peek, judged) if plain and intake.peek is not None else None
+            events, _ = self.gate.events_of(tick, rows, judged)
             shown = {writer: verdict.judgement.mark.bound for writer, verdict in judged.items()}
             marks = self._bounded({**before, **shown}, intake)
         self._settle(tick, intake, marks)
         clocks = self.promises([], tick.control(self))
         if least(clocks.values()) >= END:
             tick.segments(self, "open").forget(END)
-        return Delta(events, clocks, peek=peek)
+        return Delta(events, clocks)
 
-    def _peek(self, source: Peek, judged: Mapping[str, Judged]) -> Peek:
-        """Return columns of the events, `ROWTIME`, `STOP` and `WEIGHT` among them."""
-
-        def rows(wanted: Mapping[str, str]) -> Iterable[pa.Table] | None:
-            payload = {name: column for name, column in wanted.items() if column in self.emits().names}
-            if not {*wanted.values()} <= {*payload.values(), ROWTIME, STOP, WEIGHT}:
-                return None
-            read = source.rows({**payload, WRITER: WRITER})
-            return None if read is None else _accepted(pa.concat_tables(read), wanted, judged)
-
-        return Peek(lambda _: None, rows)
-
-    def _peeked_items(self, intake: Intake) -> pa.Table | None:
-        """Return the times of all rows, each writer's in order, from the source's reader; ``None`` if it cannot."""
+    def _items(self, intake: Intake) -> pa.Table | None:
+        """Return the times of all rows, each writer's in order; ``None`` if that needs a query."""
         own = {column.name.lower(): column.name for column in self.columns}
         names = [own.get(name.lower(), name) for name in (self.shape.start, self.shape.stop) if name]
         types = {column.name: column.type.upper() for column in self.columns}
         plain = all(types.get(name) == "TIMESTAMP" for name in names) and not self.demands
-        if intake.peek is None or intake.in_band or intake.decodes or self.shape.by or not plain:
+        if intake.rows is None or intake.in_band or intake.decodes or self.shape.by or not plain:
             return None
-        read = [times_of(intake.rows, intake.peek, name) for name in names]
+        read = [times_of(intake.rows, name) for name in names]
         if any(times is None for times in read):
             return None
         starts, *stops = (times for times in read if times is not None)
@@ -143,19 +128,3 @@ class EventStream(Stream):
         none = {"bad": pa.repeat(pa.scalar(value=False), count), "b": pa.nulls(count, pa.int64())}
         writers = starts[WRITER].cast(pa.string())
         return pa.table({WRITER: writers, POSITION: starts[POSITION], "k": kinds, "s": start, "e": end, **none})
-
-
-def _accepted(rows: pa.Table, wanted: Mapping[str, str], judged: Mapping[str, Judged]) -> Iterable[pa.Table]:
-    """Yield the wanted columns of the accepted events, one table per writer."""
-    theirs = dict(by_writer(rows)) if len(judged) > 1 else {}
-    for writer, (items, judgement) in judged.items():
-        mine = theirs.get(writer, rows)
-        starts, ends = judgement.starts, items["e"].to_numpy()
-        own = {
-            ROWTIME: pa.array(starts).cast(pa.timestamp("us", "UTC")),
-            STOP: items["e"],
-            WEIGHT: pa.array(np.ones(len(ends), np.int64)),
-        }
-        columns = {name: mine[name] if name in mine.column_names else own[of] for name, of in wanted.items()}
-        good = (judgement.reasons == ACCEPTED) & (ends > starts)
-        yield pa.table(columns) if good.all() else pa.table(columns).filter(pa.array(good))

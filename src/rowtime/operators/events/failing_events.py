@@ -74,7 +74,7 @@ def fitting(tick: Tick, node: EventGroups, delta: Delta) -> Delta:
     return replace(delta, rows=refuse_events(tick, node, attempts), **_UNREAD)
 
 
-_UNREAD: dict[str, Any] = {"peek": None, "files": None, "timeline": None}
+_UNREAD: dict[str, Any] = {"files": None, "timeline": None}
 
 
 def fitting_in_windows(tick: Tick, node: EventGroups, each: Frame, *, new: bool = True) -> Frame:

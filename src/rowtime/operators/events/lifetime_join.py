@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 from typing import ClassVar
 
 import numpy as np
@@ -26,14 +26,12 @@ from rowtime.core.columns import (
     FRESH,
     LEFT_EVENT,
     MET,
-    POSITION,
     RIGHT_EVENT,
     ROUTE,
     ROWTIME,
     START,
     STOP,
     WEIGHT,
-    WRITER,
 )
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import columns_in, conjuncts
@@ -52,11 +50,10 @@ from rowtime.operators.contract import (
     named,
     quoted,
 )
-from rowtime.operators.contract.peek import Peek
 from rowtime.operators.contract.state import Route, Segment, StateNote
 from rowtime.operators.contract.texts import passed
 from rowtime.operators.events.alter_lifetime import AlterLifetime
-from rowtime.operators.events.emit_tables import UTC, in_micros, in_utc
+from rowtime.operators.events.emit_tables import UTC, in_utc
 from rowtime.operators.events.event_stream import EventStream
 from rowtime.operators.events.failing_events import refuse_events
 from rowtime.operators.joins.join_rows import beside
@@ -209,7 +206,7 @@ class LifetimeJoin(OfEvents):
         pairs = LifetimePairs(self, (tick.types(self.left), tick.types(self.right)))
         if pairs.typed and not (self.versioned or self._waits):
             emitted = self._emitted(tick, pairs, deltas, before, bound)
-            result = Delta(emitted.rows, clocks, peek=emitted.peek, final=emitted.final)
+            result = Delta(emitted.rows, clocks, final=emitted.final)
         else:
             result = Delta(self._joins(tick, kept, deltas, before, bound), clocks)
         tick.remember(self, bound=bound)
@@ -233,9 +230,6 @@ class LifetimeJoin(OfEvents):
         if delta.rows is None:
             return None
         times, names = (LEFT_EVENT, RIGHT_EVENT)[side], self.names[side]
-        read = peeked(delta.peek, dict(zip(names, self.inputs[side].emits().names, strict=True)), times)
-        if read is not None:
-            return read
         tick.describe(self, "new events")
         return in_utc(side_of(self.inputs[side], names, times, delta.rows).toArrow())
 
@@ -398,7 +392,6 @@ class Emitted:
 
     rows: Frame | None
     final: tuple[Segment, ...]
-    peek: Peek | None
 
 
 @dataclass(frozen=True)
@@ -485,7 +478,7 @@ class LifetimePairs:
         final: list[Segment] = []
         tables = [*gathered(self._lasting(tick, pairs, bound, adopted if not others else None, final), PAIRS)]
         if not tables:
-            return Emitted(None, tuple(final), None)
+            return Emitted(None, tuple(final))
         names = [quoted(name) for side in self.node.names for name in side]
         frames = (
             tick.frame(self.node, table).selectExpr(*names, *derived_columns(START, STOP, WEIGHT)) for table in tables
@@ -495,8 +488,7 @@ class LifetimePairs:
             rows = refuse_events(tick, self.node, judged(rows, [others], {}, [], rows.columns))
         if others and not tick.trying:
             rows = rows.where(whole(" AND ".join(f"({text})" for text, _ in others)))
-        peek = None if others else Peek(lambda _: None, partial(_columns, tables))
-        return Emitted(rows, tuple(final), peek)
+        return Emitted(rows, tuple(final))
 
     def _lasting(
         self, tick: Tick, pairs: Iterator[pa.Table], bound: int, adopted: Mapping[str, str] | None, final: list[Segment]
@@ -523,26 +515,6 @@ class LifetimePairs:
         if not live.num_rows:
             return []
         return tick.write(self.node, live, {side: Route(0, {c: c for c in live.column_names}, DUE)})[side]
-
-
-def peeked(source: Peek | None, columns: Mapping[str, str], times: Sequence[str]) -> pa.Table | None:
-    """Return events of a side from their source's reader, with the names in the join; ``None`` if it cannot."""
-    wanted = {**columns, times[0]: ROWTIME, times[1]: STOP, WEIGHT: WEIGHT}
-    read = None if source is None else source.rows(wanted)
-    if read is None:
-        return None
-    table = in_micros(read, times[0])
-    ends = table[times[1]]
-    return table.append_column(DUE, pc.if_else(pc.less(ends, END), pc.add(ends, 1), ends))
-
-
-def _columns(tables: Sequence[pa.Table], wanted: Mapping[str, str]) -> Iterable[pa.Table]:
-    """Yield the wanted columns of pairs, hidden ones too."""
-    for table in tables:
-        zeros = pa.array(np.zeros(table.num_rows, np.int64))
-        start = table[START].cast(pa.timestamp("us")).cast(UTC)
-        own = {ROWTIME: start, WRITER: pa.repeat("", table.num_rows), POSITION: zeros, CHANGED_BY: zeros, MET: zeros}
-        yield pa.table({name: own[of] if of in own else table[of] for name, of in wanted.items()})
 
 
 def _equates(part: exp.Expr) -> bool:

@@ -86,7 +86,7 @@ class PumpGate(Unary):
         if not tests:
             return delta
         rows = tick.refuse(self, self._tested(tick, delta.rows, tests), BROKEN)
-        return replace(delta, rows=rows, peek=None, files=None, timeline=None)
+        return replace(delta, rows=rows, files=None, timeline=None)
 
     def _tested(self, tick: Tick, rows: Frame, tests: Sequence[Demand]) -> Frame:
         """Return the rows with the name of the first test that each fails."""

@@ -197,20 +197,16 @@ class TSort(Unary):
         quarantine = Quarantine.of(self, tick, tick.control(self)) if self.resync else None
         if delta.rows is None and (quarantine is None or not quarantine.decided(present)):
             return Delta(None, self._settled(tick, delta, clocks))
-        by_time = not self.by_group and self.ahead is None
-        peeked = delta.peek.times(PROMOTED_TIME) if delta.peek is not None and by_time else None
-        rows = delta.rows
-        if quarantine is not None:
-            rows, peeked = quarantine.before(rows, peeked)
+        rows = delta.rows if quarantine is None else quarantine.before(delta.rows)
         assert rows is not None
         self._refuse_untimed(tick, rows)
-        verdict = tick.judge(self, rows, self._gate(tick.control(self), present), peeked)
+        verdict = tick.judge(self, rows, self._gate(tick.control(self), present))
         raised = {writer: list(raise_of) for writer, raise_of in verdict.raised.items()}
         lateness = added(tick.control(self).lateness, verdict.lateness)
         tick.remember(self, marks=dict(verdict.marks), raised=raised, lateness=lateness)
         if quarantine is not None:
             rows = quarantine.after(rows, verdict)
-        rows = tick.account(self, rows, verdict, PROMOTED_TIME, peek=delta.peek if quarantine is None else None)
+        rows = tick.account(self, rows, verdict, PROMOTED_TIME)
         shape, promoted = self.emits(), f"CAST({PROMOTED_TIME} AS TIMESTAMP) AS {ROWTIME}"
         internals = (name for name in shape.internals if name != ROWTIME)
         rows = rows.selectExpr(*map(quoted, shape.names), promoted, *internals)

@@ -129,11 +129,11 @@ class TableJoin(OfRows):
         rows = delta.rows.selectExpr(*_renamed(self.sides[0]), *internals)
         names = [quoted(column.name) for column in self.emits().columns]
         if table.rows is None and self.alone:
-            return replace(delta, rows=rows.selectExpr(*names, *internals), peek=None, files=None)
+            return replace(delta, rows=rows.selectExpr(*names, *internals), files=None)
         if table.rows is None:
             missing = [f"CAST(NULL AS {c.type or 'STRING'}) AS {quoted(c.name)}" for c in self._table_columns]
             rows = rows.selectExpr("*", *missing, f"CAST(NULL AS BIGINT) AS {self._number}")
-            return replace(delta, rows=rows.selectExpr(*names, *self.emits().internals), peek=None, files=None)
+            return replace(delta, rows=rows.selectExpr(*names, *self.emits().internals), files=None)
         versions = (VALID_FROM, VALID_UNTIL) if self._versioned else ()
         right = table.rows.selectExpr(*_renamed(self.sides[1]), f"{ROW_NUMBER} AS {self._number}", *versions)
         if tick.trying and self.on is not None:
@@ -144,7 +144,7 @@ class TableJoin(OfRows):
             joined = rows.joined(right, self._met, self.alone)
         else:
             joined = rows.joined(right, self._met, "left" if self.outer else "inner")
-        return replace(delta, rows=joined.selectExpr(*names, *self.emits().internals), peek=None, files=None)
+        return replace(delta, rows=joined.selectExpr(*names, *self.emits().internals), files=None)
 
     @property
     def _met(self) -> str:

@@ -186,7 +186,7 @@ class Ordered(Unary):
             marks[writer] = max(marks.get(writer, BEGINNING), at + within)
         placed = [(w, p, at + within) for (w, p, _), at in zip(bounds, ranks.bounds, strict=False)]
         gate = replace(gate, marks=marks, recent=ranks.recent, bounds=placed)
-        verdict = tick.judge(self, delta.rows, gate, [ranks.table])
+        verdict = tick.judge(self, delta.rows, gate, ranks.table)
         tick.remember(self, marks=ranks.values(verdict.marks), recent=ranks.lists(verdict.recent))
         return delta.rows, verdict
 

@@ -50,7 +50,6 @@ from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
     from rowtime.frames.frame import Frame
-    from rowtime.operators.contract.peek import Peek
 
 ONE = "1"  # the argument of COUNT(*)
 
@@ -171,9 +170,6 @@ class Over(Unary):
     def _rows_of(self, tick: Tick, delta: Delta, internals: Sequence[str], collated: frozenset[str]) -> pa.Table:
         """Return the rows in stream order, with the values of keys and arguments."""
         arguments = self._computed_values(collated)
-        read = None if collated else self._read(delta.peek, internals, arguments)
-        if read is not None:
-            return self._completed(pa.concat_tables(read).combine_chunks(), arguments)
         assert delta.rows is not None
         rows = self._wanted(tick, delta.rows, internals, arguments)
         if collated:
@@ -215,15 +211,6 @@ class Over(Unary):
         """Return the values to compute besides the passed columns."""
         left = (n for n in self.values if n in collated or n not in self._given)
         return {n: self.values[n] for n in left if self._texts[n] != ONE}
-
-    def _read(
-        self, peek: Peek | None, internals: Sequence[str], arguments: Mapping[str, exp.Expr]
-    ) -> Iterable[pa.Table] | None:
-        """Return the rows from their source, if only columns are needed."""
-        plain = all(isinstance(value, exp.Column) for value in arguments.values())
-        if peek is None or self.closers or self.order is not None or not plain:
-            return None
-        return peek.rows({n: n for n in (*self.passed, *internals)} | {n: of.name for n, of in arguments.items()})
 
     def _wanted(self, tick: Tick, rows: Frame, internals: Sequence[str], arguments: Mapping[str, exp.Expr]) -> Frame:
         """Return the columns to compute: passed columns, keys, arguments and times, each once."""

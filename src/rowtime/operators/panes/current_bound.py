@@ -49,4 +49,4 @@ class CurrentBound(WithEventTime):
             rows, bound = with_value_at(rows, "__bound", np.append(line.before, line.values), line.positions), "__bound"
         before = f"timestamp_micros(nullif({bound}, {BEGINNING}L)) AS {BOUND_BEFORE}"
         rows = rows.selectExpr(*map(quoted, shape.names), *shape.internals, before)
-        return replace(delta, rows=rows, peek=None, files=None, timeline=None)
+        return replace(delta, rows=rows, files=None, timeline=None)

@@ -35,10 +35,9 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.contract.gates import READMITTED, Verdict
-from rowtime.operators.contract.peek import times_of
 from rowtime.operators.contract.requirement import BATCH, TIMED, Requirement
 from rowtime.operators.contract.state import StateNote
-from rowtime.operators.rows.calendar import in_calendar, in_micros, those_in_calendar
+from rowtime.operators.rows.calendar import in_calendar, in_micros, those_in_calendar, times_of
 from rowtime.operators.streams.raises import marks_of
 from rowtime.operators.streams.stream import Stream
 
@@ -158,8 +157,7 @@ class EventTimed(Unary):
         if delta.rows is not None:
             line = replace(line, stamps=partial(_stamps, tick, self, delta.rows))
         rows = None if delta.rows is None else self._accepted(tick, delta.rows, items, line, early)
-        peek = delta.peek if rows is delta.rows else None
-        return Delta(rows, delta.clocks, delta.lowest, delta.highest, peek, timeline=line)
+        return Delta(rows, delta.clocks, delta.lowest, delta.highest, timeline=line)
 
     # -- the items --------------------------------------------------------------------
 
@@ -169,10 +167,8 @@ class EventTimed(Unary):
         if delta.rows is None:
             numbers = {name: pa.array([], pa.int64()) for name in (POSITION, "t", "b")}
             return pa.table({**numbers, **{name: pa.array([], pa.string()) for name in writer}})
-        plain = (
-            self.unit is None and not self.fields and delta.peek is not None
-        )  # rows of a source, without bounds among them
-        items = times_of(delta.rows, delta.peek, self.column) if plain else None
+        plain = self.unit is None and not self.fields and not self.regions and GIVEN not in delta.rows.columns
+        items = times_of(delta.rows, self.column) if plain else None
         if items is not None:
             items = items.select([POSITION, "t", *writer])
             items = items.append_column("b", pa.nulls(items.num_rows, pa.int64()))

@@ -53,7 +53,7 @@ class FiredBounds(WithEventTime):
         assert line is not None
         rows = None if delta.rows is None else self._rows(delta.rows)
         if not len(line.values):
-            return replace(delta, rows=rows, peek=None, files=None, timeline=None)
+            return replace(delta, rows=rows, files=None, timeline=None)
         bounds = self._bound_rows(tick, line, {} if rows is None else dict(rows.dtypes))
         return Delta(bounds if rows is None else rows.unionByName(bounds), delta.clocks)
 

@@ -5,10 +5,16 @@ A time outside the calendar counts as no time, at every gate.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.core.columns import POSITION, WRITER
 from rowtime.core.time import MAX_MICROS, MIN_MICROS
+
+if TYPE_CHECKING:
+    from rowtime.frames.frame import Frame
 
 _MICROS = {"SECOND": 1_000_000, "MILLISECOND": 1000, "MICROSECOND": 1}
 
@@ -25,6 +31,16 @@ def those_in_calendar(micros: pa.ChunkedArray) -> pa.ChunkedArray:
         return micros
     inside = pc.and_(pc.greater_equal(micros, MIN_MICROS), pc.less_equal(micros, MAX_MICROS))
     return pc.if_else(inside, micros, pa.scalar(None, pa.int64()))
+
+
+def times_of(rows: Frame, name: str) -> pa.Table | None:
+    """Return writer, position and a time (``t``, BIGINT µs) of each row; ``None`` if that needs a query."""
+    if rows.known is None or not {WRITER, POSITION, name} <= {*rows.columns}:
+        return None
+    times = rows.column(name)
+    if not pa.types.is_timestamp(times.type) or times.type.unit != "us":
+        return None
+    return pa.table({WRITER: rows.column(WRITER), POSITION: rows.column(POSITION), "t": times.cast(pa.int64())})
 
 
 def in_micros(column: str, unit: str) -> str:

@@ -36,4 +36,4 @@ class Sample(Unary):
         delta = deltas[0]
         if delta.rows is None:
             return delta
-        return replace(delta, rows=delta.rows.where(self._sampled), peek=None, files=None, timeline=None)
+        return replace(delta, rows=delta.rows.where(self._sampled), files=None, timeline=None)

@@ -221,9 +221,8 @@ class Select(Unary):
             rows = passing(rows, self.where, self._kinds, later=self._is_over_failing)
             rows = rows.selectExpr(*(item.sql for item in (*self.items, *self.hidden)), *self.emits().internals)
         if self._makes_rows:
-            return replace(delta, rows=rows, peek=None, files=None, timeline=None)
-        peek = delta.peek.renamed(self._passed) if delta.peek is not None and self.where is None else None
-        return replace(delta, rows=rows, peek=peek, files=None, timeline=None)
+            return replace(delta, rows=rows, files=None, timeline=None)
+        return replace(delta, rows=rows, files=None, timeline=None)
 
     def _of_values(self, rows: Frame) -> Frame:
         """Return the new rows of rows that have `row_values` as columns, and satisfy a WHERE that may fail."""

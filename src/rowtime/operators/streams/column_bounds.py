@@ -47,7 +47,7 @@ def with_column_bounds(  # noqa: PLR0913 - a stream's tick
     since = [_since(intake, before, control.floors, writer, place) for writer, place, _ in intake.columns]
     arrivals = {SINCE: pa.array(since, pa.timestamp("us", "UTC"))}
     rows = _among(item_rows(tick, stream, columns, intake.columns, {COLUMN_BOUND: pa.string()}, arrivals), delta.rows)
-    return replace(delta, rows=rows, clocks=clocks, lowest=BEGINNING, highest=END, peek=None)
+    return replace(delta, rows=rows, clocks=clocks, lowest=BEGINNING, highest=END)
 
 
 def _since(intake: Intake, before: Mapping[str, int], floors: Mapping[str, int], writer: str, place: int) -> int:

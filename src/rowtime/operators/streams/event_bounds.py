@@ -46,7 +46,7 @@ def without_bounds(tick: Tick, stream: Keeper[StreamClocks], intake: Intake) -> 
         control = tick.remember(stream, given=max(intake.bound, BEGINNING if control.given is None else control.given))
         intake = replace(intake, bound=BEGINNING)
     ends = [item for item in intake.bounds if item[2] >= END]
-    return replace(intake, bounds=ends, peek=None), Given(given, dict(control.clocks))
+    return replace(intake, bounds=ends), Given(given, dict(control.clocks))
 
 
 def with_bounds(
@@ -58,9 +58,9 @@ def with_bounds(
     clocks = with_clocks_of(tick, stream, delta.clocks, senders)
     if not given.items:
         rows = None if delta.rows is None else delta.rows.selectExpr("*", f"CAST(NULL AS BIGINT) AS {GIVEN}")
-        return replace(delta, rows=rows, clocks=clocks, peek=None)
+        return replace(delta, rows=rows, clocks=clocks)
     rows = _among(bound_rows(tick, stream, columns, given.items), delta.rows, given.before)
-    return replace(delta, rows=rows, clocks=clocks, lowest=BEGINNING, peek=None)
+    return replace(delta, rows=rows, clocks=clocks, lowest=BEGINNING)
 
 
 def with_clocks_of(

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
-import pyarrow as pa
-
-from rowtime.core.columns import CANDIDATE, DUE, POSITION, WRITER
+from rowtime.core.columns import DUE, POSITION, WRITER
 from rowtime.core.time import BEGINNING, END
 from rowtime.frames.frame import Frame
 from rowtime.operators.contract import Control, Operator, Tick
@@ -71,18 +68,16 @@ class Quarantine:
         """Return True if rows are kept."""
         return bool(self.control.held)
 
-    def before(self, rows: Frame | None, peeked: Iterable[pa.Table] | None) -> tuple[Frame, Iterable[pa.Table] | None]:
-        """Return the kept rows before the new ones; their times, if known."""
+    def before(self, rows: Frame | None) -> Frame:
+        """Return the kept rows before the new ones."""
         kept = self.segments.overlapping(BEGINNING, END)
         if not kept:
             assert rows is not None
-            return rows, peeked
+            return rows
         held = self.segments.read(kept)
         if rows is None:
-            return held, None
-        if peeked is not None:
-            peeked = chain([held.selectExpr(WRITER, POSITION, f"unix_micros({CANDIDATE}) AS t").toArrow()], peeked)
-        return held.unionByName(rows), peeked
+            return held
+        return held.unionByName(rows)
 
     def released(self, bounds: Sequence[Item], verdict: Verdict, bound: int) -> list[Item]:
         """Keep the bounds that are still after an undecided row; return the others.

@@ -151,28 +151,24 @@ class Stream(Operator):
             left = self._settle(tick, intake, self._bounded(own, intake))
             return Delta(None, self.promises([], tick.control(self)), left=left)
         timed = self._checked(tick, self._timed_rows(intake), intake)
-        peeked = self._peeked(intake) if intake.gated else None
-        if peeked is None:
-            timed = self._raised(tick, timed, intake, before)
-        rows, whole = timed, True
+        rows = timed = self._raised(tick, timed, intake, before)
         lowest, highest, marks = intake.lowest, intake.highest, own
         if intake.gated or intake.decodes or intake.in_band or self.demands:
             gate = self._gate(intake, own, control, guarded=False)
-            verdict = tick.judge(self, timed, gate, peeked)
+            verdict = tick.judge(self, timed, gate)
             tick.remember(self, lateness=added(tick.control(self).lateness, verdict.lateness))
             if verdict.refused is not None and intake.all_columns is not None:  # those that are refused are kept whole
                 intake = replace(intake, rows=intake.all_columns())
                 timed = self._checked(tick, self._timed_rows(intake), intake)
-                timed = self._raised(tick, timed, intake, before) if peeked is None else timed
-            rows, whole = tick.account(self, timed, verdict, CANDIDATE), verdict.refused is None
+                timed = self._raised(tick, timed, intake, before)
+            rows = tick.account(self, timed, verdict, CANDIDATE)
             lowest, highest, marks = verdict.lowest, verdict.highest, dict(verdict.marks)
             intake = replace(intake, shown={})  # the clocks of ordered rows count only if the rows are accepted
         elif intake.count is not None:
             tick.count(self, intake.count, intake.span)
         left = self._settle(tick, intake, self._bounded(marks, intake))
-        peek = intake.peek if whole and not intake.in_band and not self._sized else None
         clocks = self.promises([], tick.control(self))
-        return Delta(self._emitted(rows), clocks, lowest, highest, peek, left=left)
+        return Delta(self._emitted(rows), clocks, lowest, highest, left=left)
 
     def _guarded(
         self,
@@ -186,17 +182,15 @@ class Stream(Operator):
         before, own = clocks
         timed = None if intake.rows is None else self._checked(tick, self._timed_rows(intake), intake)
         waits = quarantine is not None and quarantine.is_open
-        peeked = None if waits else self._peeked(intake)
         if quarantine is not None:
             intake = replace(intake, bounds=[*quarantine.bounds, *intake.bounds], raises=intake.raises or waits)
-            timed, _ = quarantine.before(timed, None)
+            timed = quarantine.before(timed)
         assert timed is not None
-        verdict = tick.judge(self, timed, self._gate(intake, own, control, guarded=True), peeked)
+        verdict = tick.judge(self, timed, self._gate(intake, own, control, guarded=True))
         if quarantine is not None:
             timed = quarantine.after(timed, verdict)
             intake = replace(intake, bounds=quarantine.released(intake.bounds, verdict, intake.bound))
-        if peeked is None:
-            timed = self._raised(tick, timed, intake, before, verdict)
+        timed = self._raised(tick, timed, intake, before, verdict)
         rows = tick.account(self, timed, verdict, CANDIDATE)
         lateness = added(tick.control(self).lateness, verdict.lateness)
         tick.remember(self, started=sorted(verdict.started), lateness=lateness)
@@ -204,9 +198,8 @@ class Stream(Operator):
         left = self._settle(tick, intake, marks)
         # A raised row is at a mark or at the stream's clock, not at the time that was judged.
         highest = max([verdict.highest, *marks.values(), *before.values()])
-        whole = quarantine is None and verdict.refused is None and not intake.in_band and not self._sized
-        after, peek = self.promises([], tick.control(self)), intake.peek if whole else None
-        return Delta(self._emitted(rows), after, verdict.lowest, highest, peek, left=left)
+        after = self.promises([], tick.control(self))
+        return Delta(self._emitted(rows), after, verdict.lowest, highest, left=left)
 
     def _emitted(self, rows: Frame) -> Frame:
         return rows.selectExpr(
@@ -233,12 +226,6 @@ class Stream(Operator):
             lifted=f"{ROWTIME} IS NULL" if guarded else "false",
             started=control.started,
         )
-
-    def _peeked(self, intake: Intake) -> Iterable[pa.Table] | None:
-        """Return the rowtimes, if every row was given one and refusals depend on nothing else."""
-        if intake.peek is None or intake.in_band or intake.decodes or self.demands or self.batched:
-            return None
-        return intake.peek.times(ROWTIME) if self.ahead is None else None
 
     def _is_guarded(self, intake: Intake, clocks: Mapping[str, int], control: StreamClocks) -> bool:
         """Return False if no row of the range can be too far above its writer's clock, or its arrival."""
@@ -347,13 +334,14 @@ class Stream(Operator):
     def _timed_rows(self, intake: Intake) -> Frame:
         # Semantics 2.4: the rowtime is the writer's, else the arrival time.
         assert intake.rows is not None
-        return intake.rows.selectExpr("*", f"coalesce({ROWTIME}, {ARRIVAL}) AS {CANDIDATE}")
+        time = ROWTIME if _all_given(intake) else f"coalesce({ROWTIME}, {ARRIVAL})"
+        return intake.rows.selectExpr("*", f"{time} AS {CANDIDATE}")
 
     def _raised(
         self, tick: Tick, rows: Frame, intake: Intake, before: Mapping[str, int], verdict: Verdict | None = None
     ) -> Frame:
         """Raise arrival times that go back to the writer's previous rowtime; refused rows raise nothing."""
-        if verdict is None and intake.given and intake.rows and not intake.rows.where(f"{ROWTIME} IS NULL").number:
+        if _all_given(intake):
             return rows  # no row has its arrival time
         arrival = ARRIVAL
         bounds = [item for item in intake.bounds if intake.raises and item[2] < END]
@@ -388,6 +376,11 @@ class Stream(Operator):
             BOUND: pa.array(times, pa.timestamp("us", "UTC")),
         }
         return tick.frame(self, pa.table(columns))
+
+
+def _all_given(intake: Intake) -> bool:
+    """Return True if each row was given its rowtime."""
+    return intake.given and intake.rows is not None and not intake.rows.column(ROWTIME).null_count
 
 
 def streams_of(operators: Iterable[Operator]) -> list[Stream]:

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from rowtime.core.columns import POSITION, WRITER
+from rowtime.kernels.identity import only_value
 from rowtime.operators.contract.gates import Gate
-from rowtime.operators.rows.calendar import in_calendar, those_in_calendar
+from rowtime.operators.rows.calendar import in_calendar, those_in_calendar, times_of
 
 if TYPE_CHECKING:
     from rowtime.frames.frame import Frame
@@ -40,9 +41,17 @@ def columns_of_gate(gate: Gate) -> dict[str, str]:
     return columns
 
 
-def items_of(rows: Frame, gate: Gate) -> pa.Table:
-    """Return some rows."""
-    columns = (f"{sql} AS {name}" for name, sql in columns_of_gate(gate).items())
+def items_of(rows: Frame, gate: Gate, times: pa.Table | None = None) -> pa.Table:
+    """Return some rows; without a query if their times are computed already, and are all that counts.
+
+    ``times``: ``__w``, ``__p``, ``t`` (BIGINT), if something else is judged in their place.
+    """
+    wanted = columns_of_gate(gate)
+    if times is None and len(wanted) == 1:
+        times = times_of(rows, gate.time)
+    if times is not None:
+        return filled(times)
+    columns = (f"{sql} AS {name}" for name, sql in wanted.items())
     return filled(rows.selectExpr(WRITER, POSITION, *columns).toArrow())
 
 
@@ -92,9 +101,10 @@ def _in_order(items: pa.Table) -> bool:
     """Return True if the rows of each writer are together and their positions ascend."""
     if not items.num_rows:
         return True
-    writers = len(items[WRITER].unique())
-    change = _changes(items, WRITER)[1:] if writers > 1 else np.zeros(items.num_rows - 1, bool)
     positions = items[POSITION].to_numpy()
+    if only_value(items[WRITER]) is not None:
+        return bool((positions[1:] > positions[:-1]).all())
+    writers, change = len(items[WRITER].unique()), _changes(items, WRITER)[1:]
     return bool(change.sum() + 1 == writers and (change | (positions[1:] > positions[:-1])).all())
 
 
@@ -102,8 +112,8 @@ def runs(items: pa.Table, keys: list[str]) -> Iterable[tuple[tuple, pa.Table]]: 
     """Yield the stretches of equal keys in a sorted table."""
     if not items.num_rows:
         return
-    if keys == [WRITER] and len(items[WRITER].unique()) == 1:
-        yield (items[WRITER][0].as_py(),), items
+    if keys == [WRITER] and (only := only_value(items[WRITER])) is not None:
+        yield (only,), items
         return
     change = np.logical_or.reduce([_changes(items, key) for key in keys])
     starts = [*np.flatnonzero(change).tolist(), items.num_rows]

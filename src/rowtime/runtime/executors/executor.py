@@ -64,12 +64,14 @@ class Executor(Protocol):
     """Computes packed work, and returns the packed report.
 
     ``few``: rows of a tick that one task computes; ``few_bytes``: so much of level 0 goes to one task; ``few_written``:
-    one task writes the rows of a sink, if each task of level 0 would write less than this number.
+    one task writes the rows of a sink, if each task of level 0 would write less than this number, and these are more
+    than ``few_files``.
     """
 
     few: int
     few_bytes: int
     few_written: int
+    few_files: int
 
     def tasks(self, spark: SparkSession) -> int:
         """Return how many tasks run at once."""
@@ -95,6 +97,7 @@ class SparkJob:
     few: int = FEW
     few_bytes: int = PIECE
     few_written: int = BLOCK
+    few_files: int = 4
 
     def tasks(self, spark: SparkSession) -> int:
         """Return the number of cores of all executors."""
@@ -151,6 +154,7 @@ class InProcess:
     few: int = 0
     few_bytes: int = 0
     few_written: int = 0
+    few_files: int = 0
 
     def tasks(self, spark: SparkSession) -> int:  # noqa: ARG002 - the contract's
         """Return the number of parts."""

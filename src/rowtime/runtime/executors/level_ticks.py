@@ -10,7 +10,7 @@ operators that need no others; the last task gets what these gave, and goes on f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
@@ -22,14 +22,14 @@ from rowtime.core.clock import strongest
 from rowtime.core.columns import BOUND, WRITER
 from rowtime.core.time import END
 from rowtime.frames.frame import Frame
+from rowtime.kernels.identity import only_value
 from rowtime.operators.contract import Delta, DiffersError, Distribution, Gathered, Operator
 from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.operators.contract.intake import Intake
-from rowtime.operators.contract.peek import Peek
 from rowtime.operators.contract.state import Segment
 from rowtime.operators.sinks.sink import Sink
 from rowtime.plan.levels import Levels
-from rowtime.runtime.clock_pass.gate_items import filled, items_of
+from rowtime.runtime.clock_pass.gate_items import items_of
 from rowtime.runtime.clock_pass.pieces import Judged, Marks, folded, judged_apart, starts_of
 from rowtime.runtime.executors.exchanged import Exchanged, united
 from rowtime.runtime.executors.parts import Call, KeysPart, Part, UndividedError
@@ -62,22 +62,16 @@ class PartTick(RunningTick):
         """Return the rows of this task, and the facts about those of all."""
         intake = super().intake(node)
         if intake.raises and intake.rows is not None:
-            self._writers[node.name] = {*intake.rows.column(WRITER).unique().to_pylist()}
+            writers = intake.rows.column(WRITER)
+            only = only_value(writers)
+            self._writers[node.name] = {*writers.unique().to_pylist()} if only is None else {only}
         return intake
 
-    def decided(
-        self,
-        node: Operator,
-        rows: Frame,
-        gate: Gate,
-        peeked: Iterable[pa.Table] | None,
-    ) -> Verdict:
+    def decided(self, node: Operator, rows: Frame, gate: Gate, times: pa.Table | None) -> Verdict:
         """Judge the rows of this task, and note their items."""
         call = _call(self._calls, node)
         gate = replace(gate, marks=strongest(gate.marks, self._starts.get(call, {})))
-        tables = None if peeked is None else [filled(table) for table in peeked]
-        items = pa.concat_tables(tables) if tables else items_of(rows, gate)
-        verdict, self._decided[call] = judged_apart(items, gate)
+        verdict, self._decided[call] = judged_apart(items_of(rows, gate, times), gate)
         return verdict
 
     def refuse(self, node: Operator, rows: Frame, broken: str) -> Frame:
@@ -129,10 +123,10 @@ class FoldingTick(RunningTick):
                 self._refused.setdefault(gate, []).extend(files)
             self.meter.add(part.measured)
 
-    def decided(self, node: Operator, rows: Frame, gate: Gate, peeked: Iterable[pa.Table] | None) -> Verdict:
+    def decided(self, node: Operator, rows: Frame, gate: Gate, times: pa.Table | None) -> Verdict:
         """Judge at a gate of level 0 by the items of all tasks; raises ``MisjudgedError``."""
         if node.name not in self._first:
-            return super().decided(node, rows, gate, peeked)
+            return super().decided(node, rows, gate, times)
         call = _call(self._calls, node)
         return folded(gate, [part.judged.get(call, _NOTHING) for part in self._parts])
 
@@ -148,18 +142,10 @@ class FoldingTick(RunningTick):
         marks = {call: starts_of([part.judged.get(call, _NOTHING) for part in self._parts]) for call in calls}
         return {call: dict(zip(numbers, of_parts, strict=True)) for call, of_parts in marks.items()}
 
-    def account(  # noqa: PLR0913 - as in the contract
-        self,
-        node: Operator,
-        rows: Frame,
-        verdict: Verdict,
-        time: str,
-        clock: str | None = None,
-        peek: Peek | None = None,
-    ) -> Frame:
+    def account(self, node: Operator, rows: Frame, verdict: Verdict, time: str, clock: str | None = None) -> Frame:
         """Count the rows in the ledger; the tasks of level 0 have written those that they refuse."""
         if node.name not in self._first:
-            return super().account(node, rows, verdict, time, clock, peek)
+            return super().account(node, rows, verdict, time, clock)
         self.ledger.setdefault(node.name, Counter()).update(verdict.counts)
         return rows.where(f"{BOUND} IS NULL") if BOUND in rows.columns else rows
 
@@ -236,7 +222,7 @@ class KeysTick(FoldingTick):
         part = KeysPart(number, parts, received=received)
         for name, delta in deltas.items():
             if name in names:
-                part.deltas[name] = replace(delta, rows=None, peek=None)
+                part.deltas[name] = replace(delta, rows=None)
             if name in levels.handed and delta.rows is not None:
                 part.exchanged[name] = _passed_on(name, levels, delta)
         for name in levels.keyed:
@@ -307,7 +293,7 @@ class LastTick(FoldingTick):
 
 
 def _all_of(tick: RunningTick, delta: Delta, given: Sequence[Exchanged]) -> Delta:
-    return replace(delta, rows=united(tick, given), peek=None, partial=given[0].partial)
+    return replace(delta, rows=united(tick, given), partial=given[0].partial)
 
 
 def _passed_on(name: str, levels: Levels, delta: Delta) -> Exchanged:

@@ -146,7 +146,7 @@ def _part(work: Work, number: int, read: Callable[[], Read], copies: Path) -> Pa
     def intakes(node: Operator, control: StreamClocks) -> Intake:
         facts = intake_of(NoSession(), whole[node.name], control)  # type: ignore[arg-type]
         mine = intake_of(NoSession(), taken[node.name], control)  # type: ignore[arg-type]
-        return replace(facts, rows=mine.rows, count=mine.count, peek=mine.peek, all_columns=mine.all_columns)
+        return replace(facts, rows=mine.rows, count=mine.count, all_columns=mine.all_columns)
 
     tick = running_of(PartTick, work, intakes, work.stages)
     tick.begin(number, divided.starts_of(number))
@@ -210,11 +210,14 @@ def computed_whole(packed: bytes, given: Sequence[bytes], answers: Answers, last
     parts, of_keys = _sorted(loaded)
     token = ANSWERS.set(answers)
     largest = max((sum(filter(None, part.counts.values())) for part in parts), default=0)
-    exchanged = sum(part.received for part in of_keys) or sum(map(len, given))
+    received = [part.received for part in of_keys]
+    exchanged = sum(received) or sum(map(len, given))
     shuffled = exchanged + (sum(map(len, given)) if of_keys else 0)
     spread = Spread(len(loaded) + (len(parts) if of_keys else 0) + last, largest, shuffled)
     try:
-        return pickle.dumps(replace(_whole(unpacked(packed), parts, of_keys), spread=spread, exchanged=exchanged))
+        report = _whole(unpacked(packed), parts, of_keys)
+        most = max([*received, sum(map(len, given))])
+        return pickle.dumps(replace(report, spread=spread, exchanged=exchanged, largest=most))
     finally:
         ANSWERS.reset(token)
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Starts = Mapping[Call, Mapping[int, Marks]]
+_RECEIVED: Final = 64 << 20  # bytes that a task gets from those before it, if the ticks are not to get smaller
+_MOST_SHARES: Final = 8
 TRIES: Final = 3  # ticks in a row that a task could not compute, until no further one is sent
 
 
@@ -72,6 +74,9 @@ class Tasks:
         self._leaves: frozenset[str] = frozenset()  # marks of expressions that are left to Spark
         self._wrote: Mapping[str, int] = {}  # by sink, the rows of the last tick that was divided
         self._exchanged: int | None = None  # bytes between levels in the last tick that was divided
+        self._alone = False  # a tick could not be divided
+        self.shares = 1
+        """How many times as many rows the next tick may take as one task: twice as many after each divided tick."""
 
     def over(self, sources: Iterable[Source]) -> Tasks:
         """Return these; tasks make the copies of plain text, too."""
@@ -154,18 +159,21 @@ class Tasks:
         Raises ``Undivided`` if some have begun to compute it.
         """
         number, spark, few, levels = running.number, running.spark, self.executor.few, work.steps.levels
-        if number == self._whole or not levels.first or _at_most(work.taken, few):
+        if _at_most(work.taken, few):
             return None
-        if any(work.stages[node.name].floor is not None for node in levels.first if node.name in work.stages):
-            return None  # a sink turns away rows that the table has had before
+        sinks = [work.stages[node.name] for node in levels.first if node.name in work.stages]
+        floors = [sink for sink in sinks if sink.floor is not None]  # they turn away rows that a table has had before
         again = self._starts[0] == number
-        if not again and not self._divides.worth():
+        if number == self._whole or not levels.first or floors or not (again or self._divides.worth()):
+            self.shares = 1
             return None
         taken = without_sources(work.taken, scans)
         rows = max((of.part.rows or 0 for of in taken.values()), default=0)
         many = max(self.executor.tasks(spark), -(-rows // MOST))
         divided = None if many == 1 else Divided.by_spark(taken) if scans else Divided.of(taken, many)
         if divided is None:
+            self.shares = 2 if many > 1 and not self._alone else 1  # perhaps it has one file, and the next one has two
+            self._alone = True
             return None
         many = len(divided.parts) or many
         levels = Levels.of(work.steps.operators, self._with_few(levels, many, work))
@@ -181,21 +189,24 @@ class Tasks:
             return report
         if not report.starts and not report.undivided and not report.undecoded:
             self._note_written(report, work.stages)
+            self.shares = _grown(self.shares, self.executor.tasks(spark), report.largest)
             return report  # it may want more of Spark
         if report.starts and not again:
             self._starts = number, report.starts
             raise Undivided("the marks before the rows of a task")
-        self._whole = number
+        self._whole, self.shares = number, 1
         self._divides.failed()
         why = report.undivided or ("records that only Spark decodes" if report.undecoded else "late rows")
         LOG.info("one task computes a tick: %s", why, extra={"event": "driver"})
         raise Undivided(why)
 
     def _with_few(self, levels: Levels, many: int, work: Work) -> list[str]:
-        """Return the sinks of level 0 for which each of so many tasks would write a small file.
+        """Return the sinks of level 0 for which each of so many tasks would write a small file, if that makes many.
 
         They are judged by the last divided tick or, before there is one, by the rows that are read.
         """
+        if many <= self.executor.few_files:
+            return []
         read = [of.part.rows for of in work.taken.values()]
         most = sum(filter(None, read)) if None not in read else many * self.executor.few_written
         sinks = [node.name for node in levels.first if node.name in work.stages]
@@ -262,6 +273,13 @@ class Tasks:
         if always or self._failed >= TRIES:
             self.needs = why
         LOG.info("the driver computes a tick: %s", why, extra={"event": "driver"})
+
+
+def _grown(shares: int, tasks: int, largest: int) -> int:
+    """Return the shares of the tick after a divided one: fewer if a task got so many bytes of it."""
+    if largest > _RECEIVED:
+        return max(shares // 2, 1)
+    return min(2 * shares, tasks, _MOST_SHARES) if 2 * largest <= _RECEIVED else shares
 
 
 def _at_most(taken: Mapping[str, Taken], few: int) -> bool:

@@ -88,7 +88,7 @@ class Report:
     whether their values are wanted; ``rounds``: in how many, by operator. ``undivided``: why several tasks
     cannot compute it; ``left``: the mark of an expression that is left to Spark from now on. ``starts``: the marks
     from which they have to judge. ``spread``: over the tasks of Spark; ``exchanged``: the bytes that went from level 0
-    to the next one.
+    to the next one; ``largest``: those that one task got at most.
     """
 
     outcome: Outcome | None = None
@@ -105,6 +105,7 @@ class Report:
     starts: Mapping[Call, Mapping[int, Marks]] = field(default_factory=dict)
     spread: Spread = Spread(1)  # noqa: RUF009 - it is frozen
     exchanged: int = 0
+    largest: int = 0
 
 
 class Unknown(Exception):

@@ -187,14 +187,6 @@ class Source(Protocol):
         """Return the greatest possible number of rows of a range, if known; the exact one if they have been decoded."""
         return part.rows
 
-    def column(self, part: Slice, name: str) -> Iterable[pa.Table] | None:  # noqa: ARG002 - of those that can
-        """Return one column of a range without Spark, if the driver can read it."""
-        return None
-
-    def rows(self, part: Slice, wanted: Mapping[str, str]) -> Iterable[pa.Table] | None:  # noqa: ARG002 - of those that can
-        """Return some columns of a range, as Spark reads them, without Spark; ``wanted``: their types."""
-        return None
-
     def blame(self, error: BaseException) -> bool:  # noqa: ARG002 - of those that can
         """Set aside what has caused a tick's failure; return True if the tick can be tried again at once."""
         return False

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from rowtime.runtime.sources.peek import MICROS
+from rowtime.runtime.sources.parquet_rows import MICROS
 from rowtime.runtime.sources.plain_files import BLOCK, END, KINDS, LOOK, copied
 
 _OPTIONS = {"header", "sep", "delimiter", "quote", "escape", "multiline", "encoding", "charset"}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-import pyarrow as pa
 
 from rowtime.frames.tables import Column
 from rowtime.runtime.sources.contract import Slice, Source
@@ -14,7 +12,7 @@ from rowtime.runtime.sources.scanned import Scanned
 
 @dataclass
 class Elsewhere(Scanned):
-    """No rows, but the number of them, and the same facts about them; no time can be peeked at, and none is needed."""
+    """No rows, but the number of them, and the same facts about them."""
 
     number: int | None = None
 
@@ -26,10 +24,3 @@ class Elsewhere(Scanned):
     def count(self, part: Slice) -> int | None:  # noqa: ARG002 - there is one
         """Return the number of rows that were read."""
         return self.number
-
-    def column(self, part: Slice, name: str) -> Sequence[pa.Table]:  # noqa: ARG002 - as above
-        """Return nothing."""
-        return ()
-
-    def rows(self, part: Slice, wanted: Mapping[str, str]) -> None:
-        """Return nothing."""

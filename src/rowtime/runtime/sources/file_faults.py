@@ -19,8 +19,8 @@ from rowtime.core.errors import causes
 from rowtime.runtime.sources.csv_header import by_header
 from rowtime.runtime.sources.file_places import DAMAGED, footer
 from rowtime.runtime.sources.nanoseconds import TIMES
+from rowtime.runtime.sources.parquet_rows import in_nanoseconds
 from rowtime.runtime.sources.partition_values import fault_of, in_folders
-from rowtime.runtime.sources.peek import in_nanoseconds
 
 _INTEGERS = {"TINYINT": 8, "BYTE": 8, "SMALLINT": 16, "SHORT": 16, "INT": 32, "INTEGER": 32, "BIGINT": 64, "LONG": 64}
 _PARTS = "part-"  # prefix of files that Spark and rowtime write; the folders have the columns that such files lack

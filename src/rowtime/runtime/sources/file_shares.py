@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rowtime.runtime.sources.contract import Slice, in_shares
 from rowtime.runtime.sources.file_places import row_groups, rows_of
+from rowtime.runtime.sources.parquet_rows import Groups
 from rowtime.runtime.sources.partition_values import FEW_FILES
-from rowtime.runtime.sources.peek import Groups
 
 
 def shares_of(part: Slice, many: int, *, parquet: bool) -> Iterator[Slice]:

@@ -41,8 +41,8 @@ from rowtime.runtime.sources.grown_parts import GrownParts
 from rowtime.runtime.sources.json_numbers import JsonNumbers
 from rowtime.runtime.sources.nanoseconds import Nanoseconds
 from rowtime.runtime.sources.numbering import Numbering, noted
+from rowtime.runtime.sources.parquet_rows import OURS, FileRows, columns
 from rowtime.runtime.sources.partition_values import FEW_FILES, ROWS_BITS, constants_of, with_partitions
-from rowtime.runtime.sources.peek import OURS, FileRows, columns, timestamps
 from rowtime.runtime.sources.plain_files import lines_in
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.runtime.sources.tick_copies import TickCopies, copies_of
@@ -200,23 +200,6 @@ class FilesSource(Source):
         rows = rows.join(F.broadcast(numbers), F.expr("__from = __path"))
         return rows.selectExpr(*self._shown("__number", "__arrived"))
 
-    def column(self, part: Slice, name: str) -> Iterator[pa.Table] | None:
-        """Yield one timestamp column of a range with writers and positions; ``None`` if it is no such column."""
-        if self.waits:
-            self.copied.make()
-        if self.decodes or name in self._partitions:
-            return None
-        wanted = self.rowtime if name == ROWTIME else name
-        if name == ROWTIME and any(
-            of.upper() != "TIMESTAMP" for declared, of in self.columns if declared.lower() == wanted.lower()
-        ):
-            return None
-        files = (
-            (number << ROWS_BITS, self.writer, self.copied.place(path), groups_of(part, number))
-            for number, path, _ in part.detail["files"]
-        )
-        return timestamps(files, wanted, nulls=name != ROWTIME)
-
     def rows(self, part: Slice, wanted: Mapping[str, str]) -> Iterator[pa.Table] | None:
         """Yield columns ``{name: column}`` of a range as Spark reads them; ``None`` if that is not certain."""
         if self.waits:
@@ -224,10 +207,10 @@ class FilesSource(Source):
         if self.decodes or (self.kind == "parquet" and self._options):
             return None
         given = {name: self.rowtime if column == ROWTIME else column for name, column in wanted.items()}
-        complete = {self.rowtime} - {""}
-        declared = {**dict.fromkeys(complete, "TIMESTAMP"), **dict(self.columns)}
-        kinds = {column: _arrow(declared.get(column, "")) for column in {*complete, *given.values()} - set(OURS)}
-        if any(kinds[name] != INSTANT for name in complete):
+        timed = {self.rowtime} - {""}
+        declared = {**dict.fromkeys(timed, "TIMESTAMP"), **dict(self.columns)}
+        kinds = {column: _arrow(declared.get(column, "")) for column in {*timed, *given.values()} - set(OURS)}
+        if any(kinds[name] != INSTANT for name in timed):
             return None
         constants = self.constants(part)
         if constants is None:
@@ -243,7 +226,7 @@ class FilesSource(Source):
             )
             for number, path, arrived in part.detail["files"]
         )
-        return columns(files, given, kinds, complete)
+        return columns(files, given, kinds)
 
     def constants(self, part: Slice) -> Mapping[str, Mapping[str, pa.Scalar]] | None:
         """Return the values of partition columns by file; ``None`` if only Spark reads them for certain."""

@@ -27,7 +27,7 @@ from rowtime.core.time import DAY, MAX_MICROS, MIN_MICROS
 from rowtime.expr.store_assignment import type_of
 from rowtime.plan.formats.json_values import DECIMALS, PRECISE, RESOLUTION, units_of
 from rowtime.runtime.sources.json_numbers import PER_MICRO
-from rowtime.runtime.sources.peek import MICROS
+from rowtime.runtime.sources.parquet_rows import MICROS
 from rowtime.runtime.sources.plain_files import BLOCK, END, KINDS, copied, pieces_of
 
 _ENDINGS: Final = {"", ".json", ".jsonl", ".ndjson", ".txt"}  # other suffixes may mean compression

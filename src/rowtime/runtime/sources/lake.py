@@ -26,7 +26,6 @@ from rowtime.runtime.sources.numbering import within
 from rowtime.runtime.sources.table_history import History, Look, gone, missing
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 _CHANGED: Final = (
@@ -109,14 +108,6 @@ class LakeSource(Source):
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """See `TableFiles.read`."""
         return self._files.read(spark, part)
-
-    def column(self, part: Slice, name: str) -> Iterator[pa.Table] | None:
-        """See `FilesSource.column`."""
-        return self._files.column(part, name)
-
-    def rows(self, part: Slice, wanted: Mapping[str, str]) -> Iterator[pa.Table] | None:
-        """See `TableFiles.rows`."""
-        return self._files.rows(part, wanted)
 
     def given(self, part: Slice, columns: Collection[str] | None = None) -> Given | None:
         """See `FilesSource.given`; Spark reads the objects of a store, because it has its workers' access to them."""

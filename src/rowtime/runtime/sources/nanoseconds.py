@@ -1,8 +1,8 @@
 """Parquet files with times in nanoseconds, as pandas writes them: Spark cannot read these, so they are copied for it.
 
-Arrow reads the files themselves (`peek`). The copy, for one tick, has the columns of the stream, and its times in
-microseconds: further digits are cut off, as those of JSON are, so that a time never becomes later. Its rows are in the
-same order.
+Arrow reads the files themselves (`parquet_rows`). The copy, for one tick, has the columns of the stream, and its times
+in microseconds: further digits are cut off, as those of JSON are, so that a time never becomes later. Its rows are in
+the same order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rowtime.runtime.sources.file_places import DAMAGED, footer, parquet
-from rowtime.runtime.sources.peek import MICROS, cut, in_nanoseconds
+from rowtime.runtime.sources.parquet_rows import MICROS, cut, in_nanoseconds
 
 TIMES: Mapping[str, pa.DataType] = {
     "TIMESTAMP": MICROS,

@@ -34,7 +34,6 @@ from rowtime.operators.contract import quoted
 from rowtime.runtime.sources import contract
 from rowtime.runtime.sources.contract import Backlog, BoundItem, Division, Limits, Offsets, Slice, Source, in_shares
 from rowtime.runtime.sources.file_places import as_pattern
-from rowtime.runtime.sources.peek import timestamps
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.sql.generate import literal
 
@@ -214,14 +213,6 @@ class StreamLogSource(Source):
             rows = sum(run[1] for share in here.values() for run, _ in share)
             parts.append((self, replace(part, rows=rows, detail={**part.detail, **detail})))
         return Division([*self._fields, _WRITER_FIELD], parts)
-
-    def column(self, part: Slice, name: str) -> Iterator[pa.Table] | None:
-        """Yield one timestamp column of a slice with writers and positions; ``None`` if it is no such column."""
-        runs = {writer: iter(of_writer) for writer, of_writer in part.detail.get("runs", {}).items()}
-        owners = ((unescape(path.split("/", 1)[0]), path) for path in part.detail.get("files", ()))
-        return timestamps(
-            ((next(runs[w])[0], w, f"{self.log}/{path}") for w, path in owners), name, nulls=name != ROWTIME
-        )
 
     def finished(self, at: Offsets) -> bool:
         """Return True if every writer has ended its part of the stream, and ``at`` is past that."""

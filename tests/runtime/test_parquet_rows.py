@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,8 +15,10 @@ import pytest
 import rowtime as rt
 from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Failure
+from rowtime.runtime.executors.executor import InProcess
+from rowtime.runtime.executors.tasks import Tasks
 from rowtime.runtime.session import derive
-from rowtime.runtime.sources import peek
+from rowtime.runtime.sources import parquet_rows
 from rowtime.runtime.sources.contract import Limits, Slice
 from rowtime.runtime.sources.csv_decoding import PlainCsv
 from rowtime.runtime.sources.file_faults import damage_of
@@ -63,7 +66,7 @@ def taken(place: Path, columns: list[tuple[str, str]], kind: str = "parquet", **
 def test_rows_equal_those_that_spark_reads(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zone: str | None
 ) -> None:
-    monkeypatch.setattr(peek, "ROWS", 3)
+    monkeypatch.setattr(parquet_rows, "ROWS", 3)
     (tmp_path / "in").mkdir()
     table = TABLE.set_column(0, "AT", TIMES.cast(pa.timestamp("ms", zone)))
     for number in range(3):
@@ -116,7 +119,6 @@ OTHERS: dict[str, tuple[pa.Table, str, dict[str, str]]] = {
     "no such column": (PLAIN.rename_columns(["at", "w"]), "BIGINT", {}),
     "a list": (PLAIN.set_column(1, "v", pa.array([[1]] * 4, pa.list_(pa.int64()))), "ARRAY<BIGINT>", {}),
     "a type that no stream stores": (PLAIN, "INTERVAL DAY", {}),
-    "a row without a rowtime": (PLAIN.set_column(0, "at", pa.array([None, 1, 2, 3], TIMES.type)), "BIGINT", {}),
     "another calendar": (PLAIN.replace_schema_metadata({"org.apache.spark.legacyDateTime": ""}), "BIGINT", {}),
     "an early Spark": (PLAIN.replace_schema_metadata({"org.apache.spark.version": "2.4.8"}), "BIGINT", {}),
     "an option": (PLAIN, "BIGINT", {"mergeSchema": "true"}),
@@ -133,40 +135,37 @@ def test_files_that_spark_may_read_differently_are_left_to_it(tmp_path: Path, na
     assert source.rows(part, {"v": "v", POSITION: POSITION}) is None
 
 
+@pytest.mark.parametrize("parts", [0, 1, 2])
+def test_a_row_without_a_rowtime_needs_no_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: int
+) -> None:
+    """It has the time of its file, raised to the rows before it."""
+    monkeypatch.setattr(FilesSource, "scan", None)
+    (tmp_path / "in").mkdir()
+    times = pa.array([TIMES[0].as_py(), None, TIMES[2].as_py(), None], TIMES.type)
+    for number in range(2):
+        pq.write_table(PLAIN.set_column(0, "at", times), tmp_path / "in" / f"{number}.parquet", row_group_size=2)
+        os.utime(tmp_path / "in" / f"{number}.parquet", (TIMES[1].as_py().timestamp(),) * 2)
+    got: list[Any] = []
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home", small_ticks="driver")
+    options = f"path '{tmp_path / 'in'}', rowtime.column 'at'"
+    pipeline.sql(f"CREATE STREAM s (v BIGINT) USING parquet OPTIONS ({options}); SELECT STREAM v FROM s")
+    pipeline.sink("result", lambda batch: got.extend(batch.table().to_pylist()))
+    engine = pipeline._engine(tmp_path / "check", rt.Limits(), ends=True)
+    engine.tasks = Tasks(InProcess(parts)) if parts else None
+    while engine.tick() is not None:
+        pass
+    engine.stop()
+    wanted = [(1, 0), (2, 1), (3, 2), (4, 2), (2, 2), (3, 2), (4, 2)]
+    assert [(row["v"], row["rowtime"]) for row in got] == [(v, TIMES[n].as_py()) for v, n in wanted]
+    assert engine.entry["totals"]["s"] == {"in": 8, "accepted": 7, "OUT_OF_ORDER": 1}
+
+
 def test_a_stream_of_arrival_times_is_left_to_spark(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     pq.write_table(PLAIN, tmp_path / "in" / "0.parquet")
     source, part = taken(tmp_path, [("v", "BIGINT")], **{"rowtime.column": ""})
     assert source.rows(part, {"v": "v", "t": ROWTIME}) is None
-
-
-TOTAL = "SUM({}) OVER (PARTITION BY k ORDER BY r.ROWTIME RANGE INTERVAL '2' SECOND PRECEDING)"
-ASKED = {
-    "columns": (0, "s AS r", "v", [1, 3, 3, 7]),
-    "columns by other names": (0, "(SELECT STREAM v AS k, k AS v FROM s) AS r", "v", [1, 1, 2, 2]),
-    "a computed argument": (1, "s AS r", "v + 1", [2, 5, 4, 9]),
-    "a computed key": (1, "(SELECT STREAM k + 0 AS k, v FROM s) AS r", "v", [1, 3, 3, 7]),
-    "a filter": (1, "(SELECT STREAM * FROM s WHERE v <> 3) AS r", "v", [1, 3, 4]),
-}
-
-
-@pytest.mark.parametrize("name", ASKED)
-def test_spark_is_asked_only_for_what_is_computed(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    asked, where, argument, totals = ASKED[name]
-    (tmp_path / "in").mkdir()
-    pq.write_table(PLAIN.append_column("k", pa.array([1, 1, 2, 2])), tmp_path / "in" / "0.parquet")
-    found: list[int] = []
-    sql = f"""CREATE STREAM s (v BIGINT, k BIGINT) USING parquet
-      OPTIONS (path '{tmp_path / "in"}', rowtime.column 'at');
-      SELECT STREAM k, {TOTAL.format(argument)} AS total FROM {where}"""
-    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql)
-    pipeline.sink("result", lambda batch: found.extend(batch.table()["total"].to_pylist() if batch.count else []))
-    engine = pipeline._engine(tmp_path / "check", rt.Limits(), ends=False)
-    report = engine.tick()
-    engine.stop()
-    assert report is not None
-    assert len([job for job in report.jobs if "rows in stream order" in job]) == asked
-    assert found == totals
 
 
 def test_a_footer_with_a_name_that_is_no_text_is_a_damaged_file(tmp_path: Path) -> None:
@@ -175,43 +174,5 @@ def test_a_footer_with_a_name_that_is_no_text_is_a_damaged_file(tmp_path: Path) 
     path.write_bytes(path.read_bytes().replace(b"name_of_it", b"name_\xb1f_it"))
     file = (0, "w", str(path))
     with pytest.raises(Failure, match=r"R501 .*1\.parquet cannot be read"):
-        peek.timestamps([file], "at", nulls=True)
-    with pytest.raises(Failure, match=r"R501 .*1\.parquet cannot be read"):
-        peek.columns([peek.FileRows(*file, 0, {})], {"at": "at"}, {"at": peek.MICROS}, [])
+        parquet_rows.columns([parquet_rows.FileRows(*file, 0, {})], {"at": "at"}, {"at": parquet_rows.MICROS})
     assert "codec" in (damage_of("parquet", str(path)) or "")
-
-
-def test_rows_are_read_before_statistics_so_that_a_damaged_file_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With pyarrow 26, damage that reading reports has ended the process where only the footer was asked."""
-
-    class Damaged:
-        """A file of which no row can be read."""
-
-        def __init__(self, path: str, _metadata: pq.FileMetaData | None = None) -> None:
-            self.path = path
-
-        def iter_batches(self, **_: object) -> NoReturn:
-            raise pa.ArrowInvalid("the page does not fit its column")
-
-    class Footer:
-        """A footer with one row group, of which nobody asks for the statistics."""
-
-        num_row_groups = 1
-        num_rows = 4
-        schema = pq.read_metadata(_written(tmp_path / "whole.parquet")).schema
-
-        def row_group(self, number: int) -> NoReturn:
-            raise AssertionError(f"statistics of row group {number} before its rows")
-
-    path = _written(tmp_path / "1.parquet")
-    monkeypatch.setattr(peek, "parquet", Damaged)
-    monkeypatch.setattr(peek, "footer", lambda _path: Footer())
-    with pytest.raises(Failure, match=r"R501 .*1\.parquet cannot be read: the page does not fit"):
-        peek.timestamps([(0, "w", str(path))], "at", nulls=False)
-
-
-def _written(path: Path) -> Path:
-    pq.write_table(pa.table({"at": TIMES}), path)
-    return path

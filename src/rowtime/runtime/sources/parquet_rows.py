@@ -1,9 +1,4 @@
-"""Reads columns of Parquet files with Arrow: times for the clock pass, rows for operators on the driver.
-
-A clock pass needs only times and positions. If the files can be read directly, reading that one column here takes a
-tenth of the time of a Spark job (`docs/design/tick-cost.md`); rows for the driver are read here in less than a tenth of
-Spark's time (`docs/design/over.md`).
-"""
+"""Reads columns of Parquet files with Arrow, in less than a tenth of Spark's time (`docs/design/over.md`)."""
 
 from __future__ import annotations
 
@@ -37,26 +32,7 @@ _NARROWER: Mapping[pa.DataType | None, Collection[pa.DataType]] = {
 }
 
 Groups = tuple[int, int]  # the first of some row groups, and the first behind them
-File = tuple[int, str, str] | tuple[int, str, str, Groups | None]
-"""The position of a file's first row, the writer, the path, and the row groups that are read, if not all."""
 Piece = Callable[[], pa.Table]
-
-
-def timestamps(files: Iterable[File], name: str, *, nulls: bool) -> Iterator[pa.Table] | None:
-    """``__w``, ``__p``, ``t`` (BIGINT µs, null where the time is) of the rows of some files.
-
-    In pieces, in the order of the files and of their rows. ``None`` if a file has no such column, or if Spark would
-    read it differently; without ``nulls`` also if its footer does not say that no value is null.
-    """
-    pieces: list[Piece] = []
-    for first, writer, path, *part in files:
-        metadata = _footer(path)
-        with _reading(path):
-            column = _column(metadata, name)
-            if column is None or not (nulls or _complete(path, metadata, column)):
-                return None
-        pieces += [partial(_times, at, writer, path, column, groups) for at, groups in _placed(metadata, first, *part)]
-    return _ahead(pieces)
 
 
 @dataclass(frozen=True)
@@ -78,21 +54,18 @@ def columns(
     files: Iterable[FileRows],
     wanted: Mapping[str, str],
     kinds: Mapping[str, pa.DataType | None],
-    complete: Iterable[str],
 ) -> Iterator[pa.Table] | None:
     """Columns ``{name: column}`` of the rows of some files, in pieces.
 
-    The columns are those of the files, of type ``kinds``, and ``OURS``. ``None`` if a file has another type or may have
-    a null in one of ``complete``, or was written by a Spark version that used another calendar before 1582.
+    The columns are those of the files, of type ``kinds``, and ``OURS``. ``None`` if a file has another type, or was
+    written by a Spark version that used another calendar before 1582.
     """
     pieces: list[Piece] = []
     for file in files:
         metadata = _footer(file.path)
         with _reading(file.path):
-            if not {*complete}.isdisjoint(file.constants):
-                return None
             fields = _same(metadata, {name: kind for name, kind in kinds.items() if name not in file.constants})
-            if fields is None or not all(_complete(file.path, metadata, fields[name].name) for name in complete):
+            if fields is None:
                 return None
         pieces += [
             partial(_rows, file, at, wanted, fields, groups) for at, groups in _placed(metadata, file.first, file.part)
@@ -155,20 +128,6 @@ def _reading(path: str) -> Iterator[None]:
         raise Failure(Problem("R501", f"{path} cannot be read: {str(error).splitlines()[0]}")) from error
 
 
-def _complete(path: str, metadata: pq.FileMetaData, column: str) -> bool:
-    """Return True if the statistics of every row group count no null in a column.
-
-    Its first row is read before, so that damage raises an error here.
-    """
-    at, file = metadata.schema.names.index(column), parquet(path, metadata)
-    for number in range(metadata.num_row_groups):
-        next(file.iter_batches(batch_size=1, row_groups=[number], columns=[column], use_threads=False), None)
-        part = metadata.row_group(number).column(at)
-        if part.path_in_schema != column or part.statistics is None or part.statistics.null_count != 0:
-            return False
-    return True
-
-
 def _together(sizes: list[int]) -> Iterator[tuple[list[int], int]]:
     """Yield neighbouring row groups that make a piece, and their number of rows."""
     groups: list[int] = []
@@ -207,20 +166,6 @@ def _rows(
     columns[ARRIVAL] = pa.repeat(pa.scalar(file.arrived, MICROS), table.num_rows)
     columns |= {name: pa.repeat(value, table.num_rows) for name, value in file.constants.items()}
     return pa.table({name: columns[column] for name, column in wanted.items()})
-
-
-def _times(first: int, writer: str, path: str, column: str, groups: list[int]) -> pa.Table:
-    column_read = _read(path, groups, [column])[column]
-    times = _converted(column_read, MICROS).cast(pa.int64())
-    positions = pa.array(np.arange(first, first + len(times)))
-    writers = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(times), np.int32)), pa.array([writer]))
-    return pa.table({WRITER: writers, POSITION: positions, "t": times})
-
-
-def _column(metadata: pq.FileMetaData, name: str) -> str | None:
-    fields = {field.name.lower(): field for field in metadata.schema.to_arrow_schema()}
-    field = fields.get(name.lower())
-    return None if field is None or not _is_instant(metadata, field) else str(field.name)
 
 
 def _is_instant(metadata: pq.FileMetaData, field: pa.Field) -> bool:
