@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,10 +15,12 @@ from rowtime.core.columns import ROUTE
 from rowtime.frames.frame import Frame
 from rowtime.frames.queries import FEW_ROWS
 from rowtime.operators.contract.state import Route
-from rowtime.runtime.route_rows import Chosen, rows_for
-from rowtime.runtime.segment_writer import _narrowed
+from rowtime.runtime.route_rows import BLOCK, Chosen, rows_for
+from rowtime.runtime.segment_writer import _narrowed, repeated, write_routes
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 
@@ -69,3 +72,28 @@ def test_columns_that_no_route_has_are_not_computed(spark: SparkSession, of: Any
 def test_columns_whose_names_differ_in_case_alone_stay(spark: SparkSession) -> None:
     rows = spark.createDataFrame(pa.table({"n": [1], "c": [1], "C": [2]}))
     assert _narrowed(rows, {"state": Route(0, {"n": "n"}, "n")}) is rows
+
+
+def test_parquet_lists_the_values_only_of_columns_that_repeat_them(tmp_path: Path) -> None:
+    """Of more rows than a row group has; in a small file, and with nested columns, of all of them."""
+    many = BLOCK + 10
+    rows = pa.table(
+        {
+            "at": pa.array(range(many), pa.timestamp("us", "UTC")),
+            "k": [number % 1000 for number in range(many)],
+            "text": ["a"] * many,
+        }
+    )
+    assert repeated(rows) == ["k", "text"]
+    assert repeated(rows.slice(0, BLOCK)) is True
+    assert repeated(rows.append_column("l", pa.array([[1]] * many))) is True
+    routes = {"out": Route(0, {name: name for name in rows.column_names}, "us")}
+    more = {ROUTE: pa.array([0] * many, pa.int32()), "us": pa.array(range(many))}
+    written, _ = write_routes(
+        pa.table({**dict(zip(rows.column_names, rows.columns, strict=True)), **more}), tmp_path, "t", routes
+    )
+    file = pq.ParquetFile(tmp_path / written["out"][0].path)
+    group = file.metadata.row_group(0)
+    used = [group.column(n).has_dictionary_page for n in range(group.num_columns)]
+    assert used == [False, True, True]
+    assert file.read().equals(rows)

@@ -181,6 +181,18 @@ def _columns(rows: Any, route: Route, required: Collection[str]) -> Any:
     return type(chosen).from_arrays(chosen.columns, schema=schema)
 
 
+def repeated(rows: pa.RecordBatch | pa.Table) -> bool | list[str]:
+    """Return the columns of which Parquet lists the different values, or True for all.
+
+    A dictionary of values of which most are different, as times are, makes a file larger and takes four times as long.
+    Each row group has its own, so the first one tells.
+    """
+    if rows.num_rows <= BLOCK or any(pa.types.is_nested(kind) for kind in rows.schema.types):
+        return True
+    first = rows.slice(0, BLOCK)
+    return [name for name in rows.schema.names if 2 * len(first.column(name).unique()) <= BLOCK]
+
+
 class _Task:
     """The work of one Spark task: write its rows by route, and report the files."""
 
@@ -297,7 +309,7 @@ class _File:
             is_trusted = trusted(part.schema, self.whole)
             form: dict[str, Any] = {
                 "write_statistics": is_trusted,
-                "use_dictionary": self.target.form.dictionary,
+                "use_dictionary": self.target.form.dictionary and repeated(part),
                 **codec,
             }
             self._writer = pq.ParquetWriter(self._prepared(), part.schema, **form)
