@@ -67,6 +67,16 @@ class Earliest(exp.Expression, exp.Func):
     """A fact of the binder about a column: no row at a rowtime t, or later, has a value below ``this`` at t."""
 
 
+class Windowed(exp.Expression, exp.Func):
+    """A fact of the binder about an edge of the windows of ``time``, whose end is ``end``.
+
+    No later row has an edge below ``this``, a function of the rowtime, if ``time`` is the rowtime. ``lost``: the rows
+    no longer have the columns of ``time`` and ``end``.
+    """
+
+    arg_types = {"this": True, "time": True, "end": True, "lost": False}
+
+
 class IfGiven(exp.Expression, exp.Func):
     """A fact of the binder about a column: it is ``this``, a function of the rowtime, or NULL."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from rowtime.core.columns import PASSED_ROWTIME, ROWTIME, SESSION_END
+from rowtime.core.columns import HOP_END, JUDGED, PASSED_ROWTIME, PROMOTED_TIME, ROWTIME, SESSION_END
 from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.facts import ROWTIME_FACT, Kind
 from rowtime.expr.grids import at_end, filled, flat, is_short, on_grid
@@ -25,8 +25,10 @@ from rowtime.plan.bind.group_distinct import distinct_rows
 from rowtime.plan.bind.group_order import GroupSort
 from rowtime.plan.bind.orders import gates_of, over
 from rowtime.plan.bind.struct_fields import kind_of_field
-from rowtime.plan.bind.windows import is_value, session_end
+from rowtime.plan.bind.windows import TICK, is_value, session_end
+from rowtime.sql.dialect import Rowtime
 from rowtime.sql.generate import to_rowtime
+from rowtime.sql.nodes import Windowed
 
 if TYPE_CHECKING:
     from rowtime.plan.bind.scope import Scope
@@ -164,6 +166,29 @@ def time_in(key: exp.Expr, columns: Sequence[Column]) -> exp.Expr | None:
     return part if part.find(exp.Column) and not hidden and kind(part) in times else None
 
 
+def within_window(scope: Scope, window: Windowed, tolerance: int, node: exp.Expr) -> WithinGroup | None:
+    """Return the tolerance of windows of a time in no order: a row is late for a window that has ended.
+
+    Refuses (R128) the start of a growing window, and windows whose time the rows no longer have.
+    """
+    time, end = window.args["time"], window.args["end"]
+    if isinstance(window.this.this, exp.Null):
+        hint = f"Group by the end too, and give it the tolerance: GROUP BY {readable(node)}, {readable(end)} WITHIN …."
+        scope.refuse("R128", "the start of a window that grows does not tell when it ends", node, hint)
+        return None
+    lacking = columns_in([time, end]) - {ROWTIME, *(column.name for column in scope.columns)}
+    if window.args.get("lost") or any(not name.startswith(HOP_END) for name in lacking):
+        what = f"WITHIN is about the time of these windows, {readable(time)}, which is no column of this input"
+        hint = (
+            f"Select {readable(time)} and {readable(end)} in the view or sub-query. After a join, put the join below "
+            f"the windows: TABLE(HOP((SELECT STREAM …), DESCRIPTOR({readable(time)}), …))."
+        )
+        scope.refuse("R128", what, node, hint)
+        return None
+    last = exp.Sub(this=end.copy(), expression=TICK.copy())
+    return WithinGroup((Item(Column(PROMOTED_TIME), time.copy()), Item(Column(JUDGED), last)), tolerance)
+
+
 def refuse_local(scope: Scope, time: exp.Expr, tolerance: exp.Expr, node: exp.Expr) -> None:
     """Refuse (R104) groups WITHIN by a local time that goes back with the clocks: no rowtime would be their end."""
     local = next((call for call in time.find_all(exp.Anonymous) if call.name.upper() == "FROM_UTC_TIMESTAMP"), None)
@@ -174,3 +199,16 @@ def refuse_local(scope: Scope, time: exp.Expr, tolerance: exp.Expr, node: exp.Ex
             f"… ORDER BY {at} WITHIN {to_rowtime(tolerance)}."
         )
         scope.refuse("R104", f"{readable(local)} goes back when clocks do, so it is no rowtime of groups", node, hint)
+
+
+def of_the_group(node: exp.Expr, shown: str) -> str:
+    """Return what to write for the ROWTIME of the rows in the select list of their groups."""
+    if not isinstance(node, exp.Column):
+        return f"Group by {to_rowtime(node)} as well, or aggregate it, for example MAX({shown})."
+    if isinstance(node.parent, exp.Alias):
+        name = node.parent.args["alias"].sql(Rowtime)
+        return (
+            f"The ROWTIME of a group is its end: write g.ROWTIME AS {name} in a SELECT STREAM around the groups, "
+            "(…) AS g."
+        )
+    return "Leave it out: the rowtime of a group is its end, and is written with every row."

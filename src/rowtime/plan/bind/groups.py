@@ -15,7 +15,7 @@ from rowtime.expr.aggregates import ambiguous_order, decompose
 from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.facts import ROWTIME_FACT, Fact
 from rowtime.expr.grids import filled, flat, on_grid
-from rowtime.expr.group_end import fixed_end, group_end, unshifted
+from rowtime.expr.group_end import fixed_end, group_end, moved, unshifted
 from rowtime.expr.many_rows import generator, has_aggregates, is_aggregate
 from rowtime.expr.monotonicity import is_constant, order_of, prove
 from rowtime.expr.order import Order
@@ -27,11 +27,18 @@ from rowtime.operators.rows.select import Item
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.group_distinct import bind_distinct
 from rowtime.plan.bind.group_order import Grouped, bind_group_sort
-from rowtime.plan.bind.group_plan import GroupPlan, WithinGroup, former, refuse_local, time_in
+from rowtime.plan.bind.group_plan import (
+    GroupPlan,
+    WithinGroup,
+    former,
+    of_the_group,
+    refuse_local,
+    time_in,
+    within_window,
+)
 from rowtime.plan.bind.orders import is_rowtime, micros, over, refuse_untimed
 from rowtime.plan.bind.scope import Scope, follows, marks_of, type_of
 from rowtime.plan.bind.windows import earliest, origin_of
-from rowtime.sql.dialect import Rowtime
 from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import Before, Within
 from rowtime.sql.numbers import whole_number
@@ -63,7 +70,7 @@ class Grouping:
         stagger = self.query.args.get("windowed")
         if stagger is not None:
             self._stagger(stagger)
-        understood = not any(problem.code in ("R190", "R113") for problem in self.scope.problems[before:])
+        understood = not any(problem.code in ("R190", "R113", "R128") for problem in self.scope.problems[before:])
         items, stamp = self._select_list()
         having = self.query.args.get("having")
         condition = self._over_groups(having.this) if having else None
@@ -188,15 +195,17 @@ class Grouping:
         raw = self.scope.bind(node)
         if unshifted(raw)[0] == col(SESSION_END):
             self.gap = self.scope.windows.gap
-            if tolerance is not None:
+            if tolerance is not None and not self.scope.problems:
                 hint = "Sort first, in a view: SELECT STREAM t AS ROWTIME, … ORDER BY t WITHIN interval."
                 self.scope.refuse("R128", "WITHIN is not supported for a session, which uses ROWTIME", node, hint)
             return
         computed = self.scope.computed(raw)
         written = self._of_the_row(computed)
-        bound = written if tolerance is None else self._out_of_order(computed, tolerance, node)
+        bound, clock = written, self._of_the_row(self.scope.inlined(raw))
+        if tolerance is not None:
+            bound, clock = self._out_of_order(computed, tolerance, node)
         self._written.append(written)
-        self._clocks.append(self._of_the_row(self.scope.inlined(raw)) if tolerance is None else bound)
+        self._clocks.append(clock)
         proof = prove(bound, self.scope.facts)
         self.scope.refuse_unkept(node, [Item(Column(readable(node)), bound)])
         self.keys.append(Item(Column(f"{KEY}{len(self.keys)}", fact=proof.fact), bound))
@@ -217,13 +226,17 @@ class Grouping:
         self._clocks.append(self.scope.inlined(end))
         self.closers = tuple(filter(None, [_closer(key, self._clocks[-1])]))
 
-    def _out_of_order(self, bound: exp.Expr, tolerance: exp.Expr, node: exp.Expr) -> exp.Expr:
-        """Return the key over the promoted time; rows are refused once their group has closed."""
+    def _out_of_order(self, bound: exp.Expr, tolerance: exp.Expr, node: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
+        """Return the key over the promoted time, and its clock; rows are refused once their group has closed."""
+        window = self.scope.windows.window_of(bound, self.scope.source.lineage)
+        if window is not None:
+            self.within = within_window(self.scope, window, micros(self.scope, tolerance), node)
+            return bound, moved(window.this.copy(), unshifted(bound)[1])
         time = time_in(bound, self.scope.columns)
         if time is None:
             hint = "For example GROUP BY FLOOR(t TO MINUTE) WITHIN INTERVAL '30' SECOND."
             self.scope.refuse("R128", "WITHIN requires a time of the row, which may be rounded", node, hint)
-            return bound
+            return bound, bound
         refuse_local(self.scope, time, tolerance, node)
         key = over(bound, time, ROWTIME)
         assert key is not None
@@ -231,7 +244,7 @@ class Grouping:
         raw: exp.Expr = parse_expression(f"timestamp_micros({group_end(key, to_spark(bound)).text} - 1)")
         hidden = (Item(Column(PROMOTED_TIME), time), Item(Column(JUDGED), filled({SEEN: time}, raw)))
         self.within = WithinGroup(hidden, micros(self.scope, tolerance))
-        return key
+        return key, key
 
     # -- select list ------------------------------------------------------------------
 
@@ -287,7 +300,7 @@ class Grouping:
                 shown = self.scope.shown(column)
                 hint = f"Add {shown} to GROUP BY, or aggregate it, for example MAX({shown})."
                 if is_rowtime(column):
-                    hint = _of_the_group(node, shown)
+                    hint = of_the_group(node, shown)
                 self.scope.refuse("R106", f"{shown} is neither grouped nor aggregated", node, hint)
         return bound
 
@@ -373,19 +386,6 @@ class Grouping:
     def _listed(self) -> list[exp.Expr]:
         group = self.query.args.get("group")
         return [] if group is None else [self._ordinal(node) for node in group.expressions]
-
-
-def _of_the_group(node: exp.Expr, shown: str) -> str:
-    """Return what to write for the ROWTIME of the rows in the select list of their groups."""
-    if not isinstance(node, exp.Column):
-        return f"Group by {to_rowtime(node)} as well, or aggregate it, for example MAX({shown})."
-    if isinstance(node.parent, exp.Alias):
-        name = node.parent.args["alias"].sql(Rowtime)
-        return (
-            f"The ROWTIME of a group is its end: write g.ROWTIME AS {name} in a SELECT STREAM around the groups, "
-            "(…) AS g."
-        )
-    return "Leave it out: the rowtime of a group is its end, and is written with every row."
 
 
 def _closer(key: Item, at: exp.Expr) -> Item | None:

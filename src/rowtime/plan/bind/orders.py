@@ -303,3 +303,9 @@ def is_clock(scope: Scope, item: Item, at: exp.Expr) -> bool:
     """Return True if an inlined item tells when its values end: it has an order, by itself or over the rowtime."""
     moves = item.column.order.moves or has_clock(scope, item.expression)
     return follows(at) and (moves or (is_value(at) and order_of(at, {ROWTIME: ROWTIME_FACT}).moves))
+
+
+def ascending(scope: Scope, promoted: exp.Expr) -> exp.Expr | None:
+    """Return the promoted time over the rowtime, if it ascends with it."""
+    inlined = on_grid(scope.inlined(promoted))
+    return inlined if columns_in([inlined]) == {ROWTIME} and prove(inlined, scope.facts).order.direction > 0 else None

@@ -39,7 +39,8 @@ def grouped(query: exp.Expr, keys: Sequence[exp.Expr], rowtime: str) -> Iterator
         if rounded is not None:
             late = Within(this=key.copy(), interval=_minute())
             words, rewritten = _group_by(query, [*keys[:n], late, *keys[n + 1 :]])
-            yield f"Say how far {to_rowtime(rounded)} may go back: {words}.", rewritten
+            whose = "the time of the windows" if key is rounded else to_rowtime(rounded)
+            yield f"Say how far {whose} may go back: {words}.", rewritten
     words, rewritten = _group_by(query, [_hour(rowtime), *keys])
     yield f"Group by time as well: {words}.", rewritten
 
@@ -173,9 +174,10 @@ def _minute() -> exp.Expr:
 
 
 def _is_rounded(key: exp.Expr) -> bool:
-    """Return True for a key that one instant belongs to, so that it can have a tolerance."""
-    tumbles = isinstance(key, exp.Anonymous) and key.name.upper() == "TUMBLE"
-    return tumbles or isinstance(key, exp.Floor | exp.Ceil | exp.TimestampTrunc)
+    """Return True for a key that may have a tolerance: a rounded time, a window, or the end of one after FROM."""
+    windowed = isinstance(key, exp.Anonymous) and key.name.upper() in ("TUMBLE", "HOP")
+    ends = isinstance(key, exp.Column) and key.name.lower() == "window_end"
+    return windowed or ends or isinstance(key, exp.Floor | exp.Ceil | exp.TimestampTrunc)
 
 
 def _is_rowtime(entry: exp.Expr) -> bool:

@@ -21,8 +21,9 @@ from rowtime.operators.streams.arrival_times import named_rowtime
 from rowtime.plan.bind.join_range import Clause, between, comparisons
 from rowtime.plan.bind.scope import From, Scope
 from rowtime.plan.bind.stream_defs import StreamDef
+from rowtime.plan.bind.windows import renamed_window
 from rowtime.sql.generate import to_rowtime
-from rowtime.sql.nodes import IfGiven
+from rowtime.sql.nodes import IfGiven, Windowed
 
 
 def rowtime_column(stream: StreamDef) -> dict[str, exp.Expr]:
@@ -62,9 +63,12 @@ def rowtime_named(column: exp.Column, inputs: Sequence[From]) -> exp.Column:
 
 
 def selected(items: Sequence[Item], lineage: Mapping[str, exp.Expr]) -> dict[str, exp.Expr]:
-    """Return the entries of a select list that are such columns, of rows that may lack them."""
-    columns = {item.column.name: lineage.get(item.expression.name) for item in items if _is_column(item.expression)}
-    return {name: at for name, at in columns.items() if isinstance(at, IfGiven)}
+    """Return the entries of a select list that are such columns, of rows that may lack them; or edges of windows."""
+    columns = [(item.expression.unnest().name, item.column.name) for item in items if _is_column(item.expression)]
+    known = [(new, lineage.get(old)) for old, new in columns]
+    given: dict[str, exp.Expr] = {new: at for new, at in known if isinstance(at, IfGiven)}
+    names = {ROWTIME: ROWTIME, **dict(columns)}
+    return given | {new: renamed_window(at, names) for new, at in known if isinstance(at, Windowed)}
 
 
 def where_given(lineage: Mapping[str, exp.Expr], condition: exp.Expr) -> dict[str, exp.Expr]:

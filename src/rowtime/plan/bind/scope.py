@@ -28,7 +28,7 @@ from rowtime.plan.bind.windows import GROUP_FUNCTIONS, LATER, WINDOW_TIME, Windo
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.foreign_calls import foreign_call, word
 from rowtime.sql.generate import to_rowtime, to_spark
-from rowtime.sql.nodes import CurrentRowTimestamp, IfGiven, Lifetime, LifetimeEdge, Monotonic, PeriodPredicate
+from rowtime.sql.nodes import CurrentRowTimestamp, IfGiven, Lifetime, LifetimeEdge, Monotonic, PeriodPredicate, Windowed
 from rowtime.sql.places import place_of, position, span
 
 _OF_THE_INPUT = "The result of a stream may depend only on its input; use a column instead."
@@ -331,7 +331,7 @@ class Scope:
 
     def _lineage(self, part: exp.Expr) -> exp.Expr | None:
         known = {**self.source.lineage, **self.windows.lineage}.get(part.name) if isinstance(part, exp.Column) else None
-        return None if isinstance(known, IfGiven) else known
+        return None if isinstance(known, IfGiven | Windowed) else known
 
 
 def is_current_bound(node: exp.Expr) -> bool:

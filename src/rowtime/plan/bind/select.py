@@ -15,9 +15,7 @@ from sqlglot import exp
 from rowtime.core.columns import PASSED_ROWTIME, PROMOTED_TIME, ROWTIME
 from rowtime.core.errors import Problem, Refused
 from rowtime.expr.conditions import col, columns_in
-from rowtime.expr.grids import on_grid
 from rowtime.expr.many_rows import has_aggregates
-from rowtime.expr.monotonicity import prove
 from rowtime.expr.ranges import within
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.events.stitch import Stitch
@@ -42,7 +40,7 @@ from rowtime.plan.bind.lifetimes import alike, emitted, refuse_in_select
 from rowtime.plan.bind.lifted import LiftedGroups
 from rowtime.plan.bind.named_entries import with_entries
 from rowtime.plan.bind.numbering import sorted_first
-from rowtime.plan.bind.orders import Sort, bind_sort, clocks_after, equal_to_rowtime, gates_of, is_clock
+from rowtime.plan.bind.orders import Sort, ascending, bind_sort, clocks_after, equal_to_rowtime, gates_of, is_clock
 from rowtime.plan.bind.over import Windowing
 from rowtime.plan.bind.panes import PaneGrouping, has_panes
 from rowtime.plan.bind.qualify import qualified, refuse_in_where
@@ -307,8 +305,8 @@ class _SelectBinder:
                 return BoundQuery(Select(self.sources.fresh(f"{self.name}.select"), source, items, condition), lineage)
             below = Select(self.sources.fresh(f"{self.name}.select"), source, items, condition, hidden)
             name = self.sources.fresh(self.name)
-            ascending = None if sort is not None or promoted is None else _ascending(scope, promoted)
-            sorting = TSort(name, below, gate.within, gate.names, gate.ways, sort is not None, follows=ascending)
+            follows = None if sort is not None or promoted is None else ascending(scope, promoted)
+            sorting = TSort(name, below, gate.within, gate.names, gate.ways, sort is not None, follows=follows)
             sorting = replace(sorting, early=gate.early, resync=gate.resync, ahead=gate.ahead)
             return BoundQuery(sorting, equal_to_rowtime(promoted, items, scope.columns))
 
@@ -391,17 +389,14 @@ class _SelectBinder:
         self, scope: Scope, source: Operator, plan: GroupPlan, within: WithinGroup, where: exp.Expr | None
     ) -> Operator:
         """Bind GROUP BY … WITHIN: a T-sort that refuses rows by the end of their group."""
-        items = unchanged(scope.columns)
+        if scope.windows.hops:
+            source = scope.windows.above(self._filtered(scope, source, where), plan.keys, self.name, gate=True)
+            where = None
+        items = unchanged(source.emits().columns if scope.windows.hops else scope.columns)
         columns = columns_in(item.expression for item in (*plan.keys, *plan.aggregates))
         own = (Item(Column(PASSED_ROWTIME), col(ROWTIME)),) if PASSED_ROWTIME in columns else ()
         below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, (*within.hidden, *own))
         return TSort(self.sources.fresh(self.name), below, within.micros, sorts=False, by_group=True, before=bool(own))
-
-
-def _ascending(scope: Scope, promoted: exp.Expr) -> exp.Expr | None:
-    """Return the promoted time over the rowtime, if it ascends with it."""
-    inlined = on_grid(scope.inlined(promoted))
-    return inlined if columns_in([inlined]) == {ROWTIME} and prove(inlined, scope.facts).order.direction > 0 else None
 
 
 def with_listed_groups(query: exp.Select) -> exp.Select:

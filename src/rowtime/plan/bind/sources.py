@@ -38,7 +38,7 @@ from rowtime.plan.bind.event_time import MANUAL, event_timed, forwarded, setting
 from rowtime.plan.bind.ledger import system_stream
 from rowtime.plan.bind.pump_edge import PumpEdge, behind, edge_of, pump_name
 from rowtime.plan.bind.pump_list import by_place
-from rowtime.plan.bind.rowtime_columns import rowtime_column
+from rowtime.plan.bind.rowtime_columns import rowtime_column, selected
 from rowtime.plan.bind.scope import mark_of, null_of
 from rowtime.plan.bind.stream_defs import TEMPORARY, StreamDef, check_times, demands_of
 from rowtime.plan.bind.suggestions import suggestion
@@ -330,7 +330,7 @@ class Sources:
             raise refuse("R118", f"the query has {len(old)} columns: {names}", hint, place)
         items = tuple(Item(replace(c, name=to), col(c.name)) for c, to in zip(old, new, strict=True))
         moved = {to: bound.lineage[c.name] for c, to in zip(old, new, strict=True) if c.name in bound.lineage}
-        return BoundQuery(Select(self.fresh(name), bound.node, items), moved)
+        return BoundQuery(Select(self.fresh(name), bound.node, items), moved | selected(items, bound.lineage))
 
     def _rejected(self, binder: Binder, item: exp.Table, name: str) -> Operator:
         key = f"{OURS}rejected {name}"

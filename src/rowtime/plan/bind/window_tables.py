@@ -56,7 +56,7 @@ class WindowTable:
         at = scope.inlined(time)
         # The time follows the rowtime, or a mark that never goes back.
         ascends = follows(at) and order_of(at, scope.facts if is_value(at) else marks_of(scope.input)).direction > 0
-        lineage = {**scope.source.lineage, **(spans.lineage(NAMES, at) if ascends else {})}
+        lineage = {**scope.source.lineage, **(spans.lineage(NAMES, at) if ascends else spans.windowed(NAMES, time))}
         value = scope.computed(time)
         gate = not (ascends and is_value(at)) and not _ordered(scope, time)
         source = scope.input

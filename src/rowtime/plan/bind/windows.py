@@ -7,14 +7,14 @@ end is below it (``Earliest``), so their groups close.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from rowtime.core.columns import HOP_END, ROWTIME, SESSION_END, SESSION_START, STAGGERED
-from rowtime.expr.conditions import col
+from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.facts import ROWTIME_FACT, UNKNOWN, Fact
 from rowtime.expr.grids import filled, flat, on_grid
 from rowtime.expr.group_end import moved, unshifted
@@ -27,7 +27,7 @@ from rowtime.operators.windows.hop import Hop
 from rowtime.operators.windows.stagger import Stagger
 from rowtime.sql.generate import to_spark
 from rowtime.sql.intervals import duration_of, months_of, of_micros, since_midnight
-from rowtime.sql.nodes import Before, Earliest, Step
+from rowtime.sql.nodes import Before, Earliest, Step, Windowed
 
 if TYPE_CHECKING:
     from rowtime.plan.bind.scope import Scope
@@ -91,6 +91,15 @@ class Spans:
         if not self.one:
             clocks = tuple(Earliest(this=clock) if is_value(clock) else clock for clock in clocks)
         return dict(zip(names[-len(clocks) :], clocks, strict=True)) if clocks else {}
+
+    def windowed(self, names: Sequence[str], time: exp.Expr) -> dict[str, exp.Expr]:
+        """Return what is known of the columns ``names`` of start and end if ``time`` is in no order.
+
+        The start of a window that grows (CUMULATE) does not tell when it ends: its clock is NULL.
+        """
+        known = {names[0]: exp.null(), **self.lineage(names, col(ROWTIME))}
+        clocks = {name: Earliest(this=at) if is_value(at) else at for name, at in known.items()}
+        return {name: Windowed(this=at, time=time.copy(), end=col(names[1])) for name, at in clocks.items()}
 
 
 def stepped(time: exp.Expr, width: exp.Expr, offset: int, on: int = 0) -> exp.Expr:
@@ -186,8 +195,16 @@ class Windows:
         end: exp.Expr = col(column)
         return exp.Sub(this=end, expression=of_micros(spans.size)), end.copy()
 
-    def above(self, source: Operator, keys: Sequence[Item], fresh: str) -> Operator:
-        """Return the input with the windows that ``keys`` group by."""
+    def window_of(self, key: exp.Expr, below: Mapping[str, exp.Expr]) -> Windowed | None:
+        """Return what is known of the window of which a key is an edge; ``below``: the columns of the input."""
+        name = unshifted(key)[0].name
+        hops = {column: (spans, time) for (_, spans), (column, time) in self.hops.items()}
+        spans, time = hops.get(name, (None, None))
+        known = below.get(name) if spans is None or time is None else spans.windowed((f"{name}_", name), time)[name]
+        return known if isinstance(known, Windowed) else None
+
+    def above(self, source: Operator, keys: Sequence[Item], fresh: str, *, gate: bool = False) -> Operator:
+        """Return the input with the windows that ``keys`` group by; ``gate``: rows may lack their time."""
         if self.stagger is not None:
             parts, length = self.stagger
             named = tuple(Item(Column(f"__g{n}"), part) for n, part in enumerate(parts))
@@ -196,7 +213,7 @@ class Windows:
         for (_, spans), (column, time) in self.hops.items():
             if column in wanted:
                 names = (f"{column}_", column)
-                source = windows_of(f"{fresh}.{column[2:]}", source, spans, time, names)
+                source = windows_of(f"{fresh}.{column[2:]}", source, spans, time, names, gate=gate)
         return source
 
     def shown(self, key: exp.Expr) -> str:
@@ -205,6 +222,18 @@ class Windows:
             return "SESSION(ROWTIME, …)"
         hop_time = next((time for name, time in self.hops.values() if name == key.name), None)
         return readable(key) if hop_time is None else f"HOP({readable(hop_time)}, …)"
+
+
+def renamed_window(window: Windowed, names: Mapping[str, str]) -> Windowed:
+    """Return what is known of a window in rows with new names of columns."""
+    renamed = window.copy()
+    if columns_in([window.args["time"], window.args["end"]]) <= names.keys():
+        columns = {old: col(new) for old, new in names.items()}
+        renamed.set("time", filled(columns, window.args["time"]))
+        renamed.set("end", filled(columns, window.args["end"]))
+    else:
+        renamed.set("lost", True)  # noqa: FBT003 - the value of a flag
+    return renamed
 
 
 def windows_of(  # noqa: PLR0913 - the window of a row, and its place
