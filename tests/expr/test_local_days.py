@@ -32,6 +32,7 @@ LISTED = {
 }  # fmt: skip
 LATER = range(1_800_000_000, 4_000_000_000, 86_400 * 30)
 DAYS = "CAST(FROM_UTC_TIMESTAMP(ROWTIME, '{}') AS DATE)"
+CONVERTED = "CAST(CONVERT_TIMEZONE({}, ROWTIME) AS DATE)"
 
 
 @pytest.fixture(scope="module")
@@ -121,11 +122,26 @@ def test_the_rule_and_where_it_ends() -> None:
         DAYS.format("America/Anchorage"): Order.ASCENDING,
         DAYS.format("+05:30"): Order.ASCENDING,
         DAYS.format("UTC"): Order.ASCENDING,
+        "FLOOR(FROM_UTC_TIMESTAMP(ROWTIME, '+05:30') TO HOUR)": Order.ASCENDING,
+        "FROM_UTC_TIMESTAMP(ROWTIME, 'Etc/GMT-5')": Order.ASCENDING,
+        "FLOOR(FROM_UTC_TIMESTAMP(ROWTIME, 'Asia/Kolkata') TO HOUR)": Order.NONE,  # it had summer time in 1945
+        "FROM_UTC_TIMESTAMP(-ROWTIME, '+05:30')": Order.NONE,
+        CONVERTED.format("'UTC', 'Europe/Berlin'"): Order.ASCENDING,
+        CONVERTED.format("'Europe/Berlin'"): Order.ASCENDING,
+        CONVERTED.format("'+02:00', 'Europe/Berlin'"): Order.ASCENDING,
+        CONVERTED.format("'UTC', 'America/St_Johns'"): Order.NONE,
+        CONVERTED.format("'Europe/Berlin', 'UTC'"): Order.NONE,  # an hour that is skipped is an hour later in UTC
+        "FLOOR(CONVERT_TIMEZONE('UTC', '+05:30', ROWTIME) TO HOUR)": Order.ASCENDING,
+        "FLOOR(CONVERT_TIMEZONE('UTC', 'Europe/Berlin', ROWTIME) TO HOUR)": Order.NONE,
     }
     assert {text: order_of(parse_expression(text), facts) for text in orders} == orders
     for at, order in ((fall, Order.ASCENDING), ("2010-11-07 02:30:59.999999", Order.NONE)):
         later = within(ROWTIME_FACT, "ROWTIME", parse_expression(f"ROWTIME >= TIMESTAMP '{at}' AND 1 = 1"))
         assert order_of(parse_expression(DAYS.format("America/St_Johns")), {"ROWTIME": later}) is order
+        assert order_of(parse_expression(CONVERTED.format("'America/St_Johns'")), {"ROWTIME": later}) is order
+        # The instant is two hours earlier.
+        elsewhere = parse_expression(CONVERTED.format("'+02:00', 'America/St_Johns'"))
+        assert order_of(elsewhere, {"ROWTIME": later}) is Order.NONE
     for at, order in (("1880-01-01 00:00:00", Order.NONE), ("1950-01-01 00:00:00", Order.ASCENDING)):
         earlier = within(ROWTIME_FACT, "ROWTIME", parse_expression(f"ROWTIME < TIMESTAMP '{at}' AND 1 = 1"))
         assert order_of(parse_expression(DAYS.format("America/Sitka")), {"ROWTIME": earlier}) is order, at
@@ -169,6 +185,8 @@ def test_a_group_ends_at_the_first_instant_of_a_later_local_day(
     end = group_end(parse_expression(DAYS.format(zone)), "d")
     month = group_end(parse_expression(f"FLOOR(FROM_UTC_TIMESTAMP(ROWTIME, '{zone}') TO MONTH)"), "m")
     assert (end.seen, end.closed, month.seen) == (False, False, False)
+    for zones in (f"'UTC', '{zone}'", f"'{zone}'"):
+        assert group_end(parse_expression(CONVERTED.format(zones)), "d") == end
     for day in days:
         middle = datetime(*day, 12, tzinfo=UTC)
         begin = round(middle.timestamp()) - 36 * 3600

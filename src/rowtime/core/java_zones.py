@@ -138,6 +138,13 @@ def is_zone(name: str) -> bool:
     return data is None or name in _content(data).zones or name in _SHORT or _is_offset(name)
 
 
+def is_fixed(zone: str) -> bool:
+    """Return True for a zone whose offset never changes: an offset, or a zone such as ``Etc/GMT-5``."""
+    data = java_data()
+    rules = None if data is None or _is_offset(zone) else rules_of(data, zone)
+    return _is_offset(zone) or (rules is not None and not rules.changes and not rules.yearly)
+
+
 def _is_offset(name: str) -> bool:
     """Return True for a fixed offset of at most 18 hours: Z, UTC, +9, GMT-05:30."""
     match = _OFFSET.fullmatch(name)

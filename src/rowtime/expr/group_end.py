@@ -153,9 +153,13 @@ def _known(node: exp.Expr, key: str) -> GroupEnd | None:
 def _zone(node: exp.Expr) -> exp.Expr | None:
     """Return the zone of a function of the local time of a column."""
     local = argument_of(node) if isinstance(node.this, exp.Expr) else node
-    if not (isinstance(local, exp.Anonymous) and local.name.upper() == "FROM_UTC_TIMESTAMP"):
+    name = local.name.upper() if isinstance(local, exp.Anonymous) else ""
+    if name == "FROM_UTC_TIMESTAMP":
+        time, zone = local.expressions
+    elif name == "CONVERT_TIMEZONE" and all(source.name.upper() == "UTC" for source in local.expressions[:-2]):
+        zone, time = local.expressions[-2:]
+    else:
         return None
-    time, zone = local.expressions
     return zone if isinstance(time.unnest(), exp.Column) else None
 
 

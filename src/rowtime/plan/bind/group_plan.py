@@ -189,11 +189,14 @@ def within_window(scope: Scope, window: Windowed, tolerance: int, node: exp.Expr
     return WithinGroup((Item(Column(PROMOTED_TIME), time.copy()), Item(Column(JUDGED), last)), tolerance)
 
 
+_LOCAL = ("FROM_UTC_TIMESTAMP", "CONVERT_TIMEZONE")
+
+
 def refuse_local(scope: Scope, time: exp.Expr, tolerance: exp.Expr, node: exp.Expr) -> None:
     """Refuse (R104) groups WITHIN by a local time that goes back with the clocks: no rowtime would be their end."""
-    local = next((call for call in time.find_all(exp.Anonymous) if call.name.upper() == "FROM_UTC_TIMESTAMP"), None)
+    local = next((call for call in time.find_all(exp.Anonymous) if call.name.upper() in _LOCAL), None)
     if local is not None:
-        at = readable(local.expressions[0])
+        at = readable(next(part for part in local.expressions if not isinstance(part.unnest(), exp.Literal)))
         hint = (
             f"Promote the time in a view, and group its rows by a function of ROWTIME: SELECT STREAM {at} AS ROWTIME, "
             f"… ORDER BY {at} WITHIN {to_rowtime(tolerance)}."

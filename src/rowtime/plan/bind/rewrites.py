@@ -49,8 +49,8 @@ def _falls(keys: Sequence[exp.Expr]) -> Iterator[tuple[exp.Expr, int]]:
     """Yield each time whose local date falls in its zone, and from when on (µs UTC) it does not."""
     for key in keys:
         for call in key.find_all(exp.Anonymous):
-            if call.name.upper() == "FROM_UTC_TIMESTAMP" and call.expressions[1:]:
-                time, zone = call.expressions[0], call.expressions[1].unnest()
+            if call.name.upper() in ("FROM_UTC_TIMESTAMP", "CONVERT_TIMEZONE") and call.expressions[1:]:
+                time, zone = call.expressions[-2:][:: 1 if call.name.upper()[0] == "F" else -1]
                 fall = last_fall(zone.name) if isinstance(zone, exp.Literal) else None
                 if fall is not None and MIN_MICROS < fall < END:
                     yield time, fall
