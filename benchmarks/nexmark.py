@@ -19,6 +19,8 @@ from examples.nexmark.events import write
 from examples.nexmark.queries import QUERIES, STREAMS, batched, difference, pipeline, spark_text, streamed
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
     from benchmarks.engines import Engines
 
 FILES, TICK = 10, 2
@@ -83,16 +85,22 @@ def _batch(engines: Engines, query: str, source: Path) -> float:
 
 def _native(engines: Engines, query: str, source: Path) -> float:
     place, session = engines.fresh("nexmark-native"), engines.derived({})
-    for name in STREAMS:
-        files = session.readStream.schema(session.read.parquet(str(source / name)).schema)
-        rows = files.option("maxFilesPerTrigger", TICK).parquet(str(source / name))
-        rows.withWatermark("dateTime", "0 seconds").createOrReplaceTempView(name)
-    session.read.parquet(str(source / "side_input")).createOrReplaceTempView("side_input")
+    result = native_result(session, query, source, TICK)
     began = time.perf_counter()
-    writer = session.sql(spark_text(query)).writeStream.format("noop")
+    writer = result.writeStream.format("noop")
     running = writer.option("checkpointLocation", str(place / "checkpoint")).trigger(availableNow=True).start()
     running.awaitTermination()
     return time.perf_counter() - began
+
+
+def native_result(session: SparkSession, query: str, source: Path, files: int) -> DataFrame:
+    """Return the rows of Spark's streaming engine, which takes so many files of each stream a batch."""
+    for name in STREAMS:
+        read = session.readStream.schema(session.read.parquet(str(source / name)).schema)
+        rows = read.option("maxFilesPerTrigger", files).parquet(str(source / name))
+        rows.withWatermark("dateTime", "0 seconds").createOrReplaceTempView(name)
+    session.read.parquet(str(source / "side_input")).createOrReplaceTempView("side_input")
+    return session.sql(spark_text(query))
 
 
 NEXMARK = tuple(

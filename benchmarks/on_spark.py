@@ -30,7 +30,7 @@ from benchmarks import engines as spark_engines
 from benchmarks import pipeline_tick
 from benchmarks.data import Rows
 from benchmarks.engines import STORES, Engines
-from benchmarks.nexmark import NATIVE, events
+from benchmarks.nexmark import NATIVE, events, native_result
 from examples.nexmark.queries import FOLDER, STREAMS, spark_text
 
 if TYPE_CHECKING:
@@ -60,13 +60,9 @@ def rowtime(engines: Engines, query: str, source: Path, files: int) -> float:
 def native(engines: Engines, query: str, source: Path, files: int, store: str) -> float:
     place = engines.fresh("native")
     session = engines.derived({"spark.sql.streaming.stateStore.providerClass": STORES[store]})
-    for name in STREAMS:
-        rows = session.readStream.schema(session.read.parquet(str(source / name)).schema)
-        read = rows.option("maxFilesPerTrigger", files).parquet(str(source / name))
-        read.withWatermark("dateTime", "0 seconds").createOrReplaceTempView(name)
-    session.read.parquet(str(source / "side_input")).createOrReplaceTempView("side_input")
+    result = native_result(session, query, source, files)
     began = time.perf_counter()
-    writer = session.sql(spark_text(query)).writeStream.format("parquet").option("path", str(place / "out"))
+    writer = result.writeStream.format("parquet").option("path", str(place / "out"))
     writer.option("checkpointLocation", str(place / "checkpoint")).trigger(availableNow=True).start().awaitTermination()
     return time.perf_counter() - began
 

@@ -115,8 +115,9 @@ def _told(use: Any) -> Iterable[Problem]:
 
 def _taken(source: StreamLogSource, limits: Limits) -> None:
     part, _ = source.discover({}, limits, {})
-    for name in ("__t", "__a"):
-        list(source.column(part, name) or ())
+    given = source.given(part)
+    if given is not None:
+        list(given[1])
 
 
 def _written(log: Path) -> None:
