@@ -141,8 +141,7 @@ def test_times_that_the_source_gave_are_judged_like_the_loop(piece: int, given_c
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gate_verdicts, "PIECE", piece)
-        tables = [table.slice(start, piece) for start in range(0, table.num_rows, piece)]
-        agree(clock_pass.judge(None, gate, tables), writers, within, "LATE")  # type: ignore[arg-type]
+        agree(clock_pass.judge(None, gate, table), writers, within, "LATE")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("piece", [2, gate_verdicts.PIECE])
@@ -160,7 +159,7 @@ def test_a_set_without_order_is_judged_by_the_mark_before_it(
     table = pa.table({"__w": ["w"] * len(times), "__p": range(len(times)), "t": pa.array(times, pa.int64())})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gate_verdicts, "PIECE", piece)
-        found = clock_pass.judge(None, gate, [table])  # type: ignore[arg-type]
+        found = clock_pass.judge(None, gate, table)  # type: ignore[arg-type]
     expected, accepted = [], []
     for place, time in enumerate(times):
         if time is None:

@@ -65,7 +65,7 @@ def check(seed: int, reason: str) -> None:
     table = items(chance, disorder, chance.choice([0.0, 0.02]))
     bounds = [("x", 100, 90), ("y", 300, 320)] if seed % 3 == 0 else []
     gate = Gate("t", within, reason, {"x": 2} if seed % 2 else {}, bounds, floors={"y": 40} if seed % 4 == 0 else {})
-    whole = clock_pass.judge(None, gate, [table])  # type: ignore[arg-type] # it is given the times
+    whole = clock_pass.judge(None, gate, table)  # type: ignore[arg-type] # it is given the times
     for many in (1, 2, 5):
         verdict, times = by_pieces(gate, parts_of(chance, table, many))
         assert verdict == replace(whole, refused=verdict.refused), (many, times)

@@ -79,9 +79,8 @@ def _read(node: exp.Expr, scope: Scope) -> Value:
         raise Untranslated(node.sql())
 
     def struct(text: str) -> str:
-        known = (
-            f"CASE WHEN {_plain(text)} THEN json_type({text}) = 'OBJECT' AND {_once_in(text, [*kinds])} ELSE false END"
-        )
+        readable = f"json_type({text}) = 'OBJECT' AND {_once_in(text, [*kinds])}"
+        known = f"CASE WHEN {_plain(text)} THEN {readable} WHEN {text} IS NOT NULL THEN false END"
         fields = ", ".join(f"{quoted(name)} := {_field(text, name, kind)}" for name, kind in kinds.items())
         return f"CASE WHEN {holds_or_leaves(known)} THEN struct_pack({fields}) END"
 
