@@ -100,10 +100,13 @@ def _say_failed(error: Exception, as_json: bool, hide: Callable[[str], str]) -> 
 
 
 def _causes(error: BaseException) -> Iterator[str]:
-    """Yield the causes of an error, the innermost last: Java's causes are in the text of Spark's errors."""
+    """Yield the causes of an error, the innermost last: Java's causes are in the text of Spark's errors.
+
+    A headline that only announces a traceback, as Spark's of a Python worker, says nothing.
+    """
     seen: dict[str, Any] = {}
     for inner in causes(error):
-        seen |= {_message(inner): None} if inner is not error else {}
+        seen |= {message: None} if inner is not error and not (message := _message(inner)).endswith(":") else {}
         seen |= dict.fromkeys(cause.strip() for cause in _CAUSED_BY.findall(str(inner)))
     return iter(seen)
 
