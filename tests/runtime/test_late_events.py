@@ -56,7 +56,7 @@ def _cuts(items: Sequence[Any], *lengths: int) -> list[list[Sequence[Any]]]:
 
 # Prices since 97, 95 and 90 come when the bound of 100 has been there.
 IMPORTED = [_price(0, 1), _point(5), _bound(100), _price(97, 2), _price(95, 3), _price(90, 4), _point(101)]
-IN_WORDS = "half of the 3 late rows were at most 0.005 ms late, the latest 0.01 ms"
+IN_WORDS = "{late} of {of} rows ({share} %) were late, half of them by at most 0.005 ms, the latest by 0.01 ms"
 
 
 @pytest.mark.parametrize("delay", [0, 3])
@@ -69,7 +69,7 @@ def test_events_below_imported_bounds_say_which_delay_of_these_accepts_them(
         played = Played(spark, tmp_path / str(number), **told).play(*pieces)
         assert played.query.ledger["prices.events"]["LATE"] == late
         (text,) = _said(played.checkpoint)
-        words = IN_WORDS.replace("3 late", f"{late} late")
+        words = IN_WORDS.format(late=late, of=4, share=f"{25 * late}")
         assert text == (
             f"prices.events: {words}; BOUND FROM data DELAY INTERVAL '0.000010' SECOND would have accepted 99 % of them"
         )
@@ -116,7 +116,7 @@ def test_events_below_bounds_that_their_writer_gave_say_how_much_later_to_give_t
         assert counts == {"in": 6, "accepted": 3, "LATE": 3}, "y has given no bound, so 60 is in time"
         (text,) = _said(folder)
         advice = "bounds that its writers give INTERVAL '0.000010' SECOND later would have accepted 99 % of them"
-        assert text == f"s: {IN_WORDS}; {advice}"
+        assert text == f"s: {IN_WORDS.format(late=3, of=6, share=50)}; {advice}"
         assert _metrics(folder) == {("s", "0.5"): 5, ("s", "0.99"): 10, ("s", "1"): 10}
     later = [(who, 90 if what == 100 else what) for who, what in GIVEN]
     folder, counts = _run(spark, tmp_path / "then", "POINT (t) ON LATE DROP", [later])
@@ -136,7 +136,7 @@ def test_a_bound_that_a_script_sets_counts_for_what_the_writers_send_after_it(
         writer.insert([{"t": 6_000_000, "u": None, "n": 2}, {"t": 12_000_000, "u": None, "n": 3}])
     assert pipeline.run_available(tmp_path / "ck").ledger["s"] == {"in": 3, "accepted": 2, "LATE": 1}
     assert _said(tmp_path / "ck") == [
-        "s: the late row was 4 s late; bounds that its writers give INTERVAL '4' SECOND later would have accepted it"
+        "s: 1 of 3 rows was 4 s late; bounds that its writers give INTERVAL '4' SECOND later would have accepted it"
     ]
 
 
@@ -147,7 +147,7 @@ def test_a_late_end_edge_is_as_late_as_the_end_that_it_gives(spark: SparkSession
         assert counts == {"in": 4, "accepted": 3, "LATE": 1}
         (text,) = _said(folder)
         advice = "bounds that its writers give INTERVAL '0.000010' SECOND later would have accepted it"
-        assert text == f"s: the late row was 0.008 ms late; {advice}"
+        assert text == f"s: 1 of 4 rows was 0.008 ms late; {advice}"
         assert _metrics(folder) == {("s", "0.5"): 10, ("s", "0.99"): 10, ("s", "1"): 8}
 
 

@@ -95,7 +95,7 @@ def test_status_says_how_late_rows_are(spark: SparkSession, tmp_path: Path) -> N
     told = CliRunner().invoke(app, ["status", str(tmp_path / "ck"), "--json"])
     status = json.loads(told.stdout)
     text = (
-        "query: half of the 50 late rows were at most 3 s late, the latest 3 s; "
+        "query: 50 of 100 rows (50 %) were late, half of them by at most 3 s, the latest by 3 s; "
         "ORDER BY … WITHIN INTERVAL '3' SECOND would have accepted 99 % of them"
     )
     assert [one["text"] for one in status["late"]] == [text]

@@ -44,6 +44,17 @@ End = Annotated[
     typer.Option("--end", help="Like --available-now, and also end the streams over files: no more files will arrive."),
 ]
 
+FailOnRefused = Annotated[
+    float | None,
+    typer.Option(
+        "--fail-on-refused",
+        metavar="SHARE",
+        min=0.0,
+        max=1.0,
+        help="With --available-now or --end: status 3 (R527) if a gate refuses more than this share of the run's rows.",
+    ),
+]
+
 TakeOver = Annotated[
     list[str] | None,
     typer.Option(
@@ -94,12 +105,16 @@ OpenLineage = Annotated[
 ]
 
 
+_REFUSED = "--fail-on-refused"
+
+
 def run(
     file: Script,
     checkpoint: Folder = None,
     home: HomeFolder = None,
     available_now: AvailableNow = False,
     end: End = False,
+    fail_on_refused: FailOnRefused = None,
     settings: Settings = None,
     take_over: TakeOver = None,
     renewed: Renewed = None,
@@ -117,8 +132,11 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a script. Ctrl-C stops it after the current tick, a second Ctrl-C at once."""
+    if fail_on_refused is not None and not (available_now or end):
+        raise typer.BadParameter("a continuous run has no end: add --available-now or --end", param_hint=_REFUSED)
     how: dict[str, Any] = {"available_now": available_now or end, "end": end, "take_over": take_over or ()}
     how |= {"keep_ticks": keep_ticks, "small_ticks": small_ticks, **({"lineage": True} if openlineage else {})}
+    how["most_refused"] = fail_on_refused
     if metrics_port is not None:
         how["metrics"] = f"{metrics_host}:{metrics_port}"
     settings_of_spark = spark_conf(conf, jars, packages)

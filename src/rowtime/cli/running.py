@@ -78,6 +78,7 @@ def run_script(
     """Run a script with a checkpoint that is named after it, unless another is given; ``how``: as for `start`."""
     pipeline = Pipeline(home=home, conf=conf, small_ticks=how.pop("small_ticks"))
     pipeline.sql(script, settings).renewed(*how.pop("renewed"))
+    most_refused = how.pop("most_refused")
     folder = checkpoint or str(pipeline.home.path / CHECKPOINTS / name)
     program = pipeline.compile(folder, imports=True)
     log.secrets = program.secrets
@@ -98,6 +99,8 @@ def run_script(
             figures = follow(pipeline, program, folder, how)
     if how["available_now"]:
         _check_read(program, figures)
+    if most_refused is not None:
+        _check_refused(figures, most_refused)
 
 
 def _check_read(program: Program, figures: Figures) -> None:
@@ -110,6 +113,19 @@ def _check_read(program: Program, figures: Figures) -> None:
         raise Failure(Problem("R526", f"no row was read, because files were set aside (R520): {files}", hint=_ASIDE))
 
 
+def _check_refused(figures: Figures, most: float) -> None:
+    """Raise ``Failure`` (R527) if a gate has refused more than a share of the rows of the run."""
+    shares = {gate: (sum(figures.refused[gate].values()), figures.ledger[gate]["in"]) for gate in figures.refused}
+    over = [f"{refused:,} of {rows:,} at {gate}" for gate, (refused, rows) in shares.items() if refused > most * rows]
+    if over:
+        what = f"more rows were refused than --fail-on-refused {most:g} permits: {', '.join(over)}"
+        raise Failure(Problem("R527", what, hint=_REFUSED))
+
+
+_REFUSED: Final = (
+    "They are in the rejected stream of the gate, with the reason. `rowtime status` says which WITHIN would have kept "
+    "late rows, `rowtime profile` what each one keeps and costs."
+)
 _ASIDE: Final = (
     "The lines with R520 say why. Correct the files, or declare the columns with the types that the files have, and "
     "run again. If this is no failure, add mode 'PERMISSIVE' to the OPTIONS of the stream."

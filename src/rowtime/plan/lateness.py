@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from rowtime.core.counts import counted
 from rowtime.kernels.blame import FEW
 from rowtime.operators.contract.lateness import Lateness, in_words, interval
 from rowtime.plan.poisoned import poisoned
@@ -21,13 +22,14 @@ ENOUGH: Final = 0.99  # the share of the late rows that the advised tolerance co
 class LateRows:
     """The rows that a gate refused because they were below their writer's mark, or panes below the bound; in µs.
 
-    ``median``: at least half of the rows were at most so far below it, ``greatest`` the last one; ``within``: a
-    tolerance of so much would have accepted 99 % of them. ``advice``: the SQL to write; empty if a single row is to
-    blame, about which `waiting` speaks.
+    ``of``: the rows that the gate has judged, in all. ``median``: at least half of the late rows were at most so far
+    below it, ``greatest`` the last one; ``within``: a tolerance of so much would have accepted 99 % of them.
+    ``advice``: the SQL to write; empty if a single row is to blame, about which `waiting` speaks.
     """
 
     gate: str
     rows: int
+    of: int
     median: int
     greatest: int
     within: int
@@ -36,37 +38,39 @@ class LateRows:
     def __str__(self) -> str:
         if self.rows == 1:
             advice = f"; {self.advice} would have accepted it" if self.advice else ""
-            return f"{self.gate}: the late row was {in_words(self.greatest)} late{advice}"
-        late = f"half of the {self.rows:,} late rows were at most {in_words(self.median)} late"
-        greatest = f"the latest {in_words(self.greatest)}"
+            return f"{self.gate}: 1 of {counted(self.of, 'rows')} was {in_words(self.greatest)} late{advice}"
+        late = f"{self.rows:,} of {self.of:,} rows ({100 * self.share:.3g} %) were late"
+        how = f"half of them by at most {in_words(self.median)}, the latest by {in_words(self.greatest)}"
         advice = f"; {self.advice} would have accepted 99 % of them" if self.advice else ""
-        return f"{self.gate}: {late}, {greatest}{advice}"
+        return f"{self.gate}: {late}, {how}{advice}"
+
+    @property
+    def share(self) -> float:
+        """The share of the late rows in all that the gate has judged, from 0 to 1."""
+        return self.rows / max(self.of, self.rows)
 
     def as_json(self) -> dict[str, Any]:
         """Return the finding as plain values, with its text."""
-        return {**asdict(self), "text": str(self)}
+        return {**asdict(self), "share": self.share, "text": str(self)}
 
 
 def late_rows(plan: StoredPlan, entry: Mapping[str, Any]) -> list[LateRows]:
     """Return how late the late rows of each gate are."""
+    totals = entry.get("totals", {})
     findings, blamed = [], {row.operator for row in poisoned(plan, entry)}
     for name, control in entry.get("control", {}).items():
         late = Lateness.stored(control.get("lateness") or {})
         if late.rows and name in plan.operators:
             within = late.covering(ENOUGH)
             advice = "" if name in blamed else _advice(plan, name, interval(within))
-            findings.append(LateRows(name, late.rows, late.covering(0.5), late.greatest, within, advice))
+            counts = late.rows, totals.get(name, {}).get("in", 0)
+            findings.append(LateRows(name, *counts, late.covering(0.5), late.greatest, within, advice))
     return findings
 
 
 def many_late(plan: StoredPlan, entry: Mapping[str, Any]) -> list[LateRows]:
     """Return the same for gates with at least three late rows, and one in a hundred: the end of a run names these."""
-    totals = entry.get("totals", {})
-    return [
-        late
-        for late in late_rows(plan, entry)
-        if late.rows >= FEW and late.rows * 100 >= totals.get(late.gate, {}).get("in", 0)
-    ]
+    return [late for late in late_rows(plan, entry) if late.rows >= FEW and late.rows * 100 >= late.of]
 
 
 def _advice(plan: StoredPlan, name: str, within: str) -> str:
