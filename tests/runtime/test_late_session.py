@@ -77,7 +77,7 @@ def test_a_session_is_there_for_whoever_uses_it(gate: Gate) -> None:
 
 def test_to_ask_whether_it_is_there_waits_for_nothing(gate: Gate) -> None:
     times = JobTimes(gate.session)
-    assert (times.next(), times.since(0), times.running()) == (0, [], False)
+    assert (times.next(), times.since(0), times.running()) == (0, (0, []), False)
     assert page_of(gate.session) is None
     with active(gate.session):
         pass

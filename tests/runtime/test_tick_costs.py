@@ -11,6 +11,7 @@ import pytest
 
 import rowtime as rt
 from rowtime.api.pipeline import DEFAULT_LIMITS
+from rowtime.runtime.meter import JobTimes, Meter
 from rowtime.runtime.sources.contract import Limits
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.costs import CLOCK, DRIVER, JOBS, JOURNAL, KEY, PLANNING, SINKS, TickCost, costs_of
@@ -123,3 +124,17 @@ def test_nothing_depends_on_costs(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> 
     ran.run([400])
     assert rt.verify(ran.folder / "check", ran.pipeline).equal
     assert [entry[KEY] for entry in ran.entries][: len(stored)] == stored
+
+
+def test_jobs_are_counted_whether_or_not_spark_knows_their_times(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's own records of a job come later than its result."""
+    monkeypatch.setattr(JobTimes, "_time", lambda *_: None)
+    meter = Meter(JobTimes(spark))
+    spark.range(3).count()
+    spark.range(3).toArrow()
+    meter.stepped()
+    cost = meter.cost(0, {}, {}, 0, complete=True)
+    assert cost.jobs == 2
+    assert cost.milliseconds[JOBS] == 0

@@ -54,6 +54,7 @@ class Meter:
         self.began, self._began = time.time_ns(), time.perf_counter_ns()
         self._first_job = None if self.jobs is None else self.jobs.next()
         self._ran: list[Span] = []
+        self._jobs = 0
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
@@ -95,7 +96,8 @@ class Meter:
         """Ask Spark for the jobs so far: all operators have finished their steps."""
         if self.jobs is not None and self._first_job is not None:
             shift = self._began - self.began
-            self._ran = [(a + shift, b + shift) for a, b in self.jobs.since(self._first_job)]
+            self._jobs, ran = self.jobs.since(self._first_job)
+            self._ran = [(a + shift, b + shift) for a, b in ran]
 
     def cost(
         self, tick: int, rows_in: Mapping[str, int], rows_out: Mapping[str, int], refused: int, *, complete: bool
@@ -110,7 +112,7 @@ class Meter:
         spent[DRIVER] = covered(spans_since(self._began), [*others, *self._ran], self._began, now)
         spent[PLANNING] = max(0, now - self._began - spent.total())
         milliseconds = {name: ns / MS for name, ns in spent.items()}
-        what = (rows_in, rows_out, refused, self.files, self.size, len(self._ran), self.times)
+        what = (rows_in, rows_out, refused, self.files, self.size, self._jobs, self.times)
         began, ended = self.began // 1000, (self.began + now - self._began) // 1000
         return TickCost(tick, began, ended, milliseconds, *what, complete=complete, spread=self.spread)
 
@@ -159,11 +161,17 @@ class JobTimes:
             return is_here(self._spark) and len(self._context.statusTracker().getActiveJobIds()) > 0
         return False
 
-    def since(self, first: int) -> list[Span]:
-        """Return when the jobs from that number on began and ended, ns UTC; also jobs of others in the same session."""
+    def since(self, first: int) -> tuple[int, list[Span]]:
+        """Return how many jobs there are from that number on, and when they began and ended, ns UTC.
+
+        Jobs of others in the same session are among them. Spark records times a little later than a job ends: those
+        that it does not know in time are left out.
+        """
         following = self.next()
+        if following is None:
+            return 0, []
         limit = time.monotonic() + LATE
-        return [] if following is None else [*self._times(range(first, following), limit)]
+        return following - first, [*self._times(range(first, following), limit)]
 
     def _times(self, numbers: Iterable[int], limit: float) -> Iterator[Span]:
         for number in numbers:
