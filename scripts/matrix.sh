@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The matrix: transcripts, the flights and a short crash run on each version of Spark, and on each installed Python,
-# from the wheel in environments of their own: matrix.sh PYTHON LOCK [VERSION…]. The last lines are the table of README.md.
+# from the wheel in environments of their own: matrix.sh PYTHON LOCK [VERSION…]. The last lines are the table of RELIABILITY.md.
 set -uo pipefail
 cd "${BASH_SOURCE[0]%/*}/.."
 

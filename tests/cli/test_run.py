@@ -65,14 +65,16 @@ def test_a_run_restores_the_loggers_of_the_process(rowtime: Callable[..., Result
     assert [(logger.level, logger.propagate, list(logger.handlers)) for logger in loggers] == before
 
 
-def test_without_results_to_print_progress_goes_to_standard_output(
+def test_progress_goes_to_standard_error_and_begins_before_spark_runs(
     rowtime: Callable[..., Result], spark: SparkSession, tmp_path: Path
 ) -> None:
     (tmp_path / "pages.sql").write_text(TO_FILES)
     result = rowtime("run", "pages.sql", "--available-now", "--checkpoint", "here", "--home", "home")
     assert result.exit_code == 0, result.stderr
-    assert "done: 3 rows in, 3 out" in result.stdout
-    assert "p.sink: 3 rows in all, up to 2024-01-01 00:01:30" in result.stdout
+    assert not result.stdout
+    assert result.stderr.startswith("starting Spark …\n")
+    assert "done: 3 rows in, 3 out" in result.stderr
+    assert "p.sink: 3 rows in all, up to 2024-01-01 00:01:30" in result.stderr
     assert ds.dataset(tmp_path / "out").to_table()["page"].to_pylist() == ["a", "b", "a"]
     assert (tmp_path / "here" / "journal").is_dir()
 

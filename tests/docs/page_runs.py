@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from rowtime.state.checkpoint import Checkpoint
 
 EACH: Final = frozenset(
-    ("README.md", *(f"docs/{name}.md" for name in ("debezium", "kafka", "lakes", "schema-registry")))
+    ("README.md", *(f"docs/{name}.md" for name in ("debezium", "howto/cookbook", "kafka", "lakes", "schema-registry")))
 )
 """The pages of which every block of SQL is a script of its own."""
 ARRIVAL: Final = "2024-01-01 12:00:00"

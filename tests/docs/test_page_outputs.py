@@ -17,6 +17,7 @@ PAGES: Final = tuple(
     for name in (
         "sql", "windows", "panes", "nested", "match_recognize", "lifetimes", "from-sqlstream",
         "from-streams-and-streaminsight", "functions", "guide", "python", "observing", "options", "profile",
+        "howto/cookbook",
         "howto/local-days",
     )
 )  # fmt: skip

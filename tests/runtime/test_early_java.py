@@ -148,7 +148,7 @@ def until_none_is_left(folder: Path) -> None:
 def test_a_small_run_ends_without_spark(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     pq.write_table(pa.table({"v": pa.array([1, 2, 3], pa.int32())}), tmp_path / "in" / "a.parquet")
-    run = begin(PUMP.format(tmp_path), tmp_path, SLEEPS, ["--available-now"])
+    run = begin(PUMP.format(tmp_path), tmp_path, SLEEPS, ["--available-now", "--json"])
     shown, errors = run.communicate(timeout=60)  # until nobody holds the pipes
     assert (run.returncode, errors) == (0, ""), shown
     assert pq.read_table(tmp_path / "out")["v"].to_pylist() == [1, 2, 3]
@@ -167,7 +167,9 @@ def test_a_run_is_the_same_whether_or_not_it_waits_for_spark(tmp_path: Path, fil
     found = []
     for conf in ([], ["--conf", "spark.ui.enabled=true", "--conf", "spark.ui.port=0"]):
         run = begin(
-            TEXTS.format(tmp_path, len(conf)), tmp_path, more=["--available-now", "--home", f"h{len(conf)}", *conf]
+            TEXTS.format(tmp_path, len(conf)),
+            tmp_path,
+            more=["--available-now", "--json", "--home", f"h{len(conf)}", *conf],
         )
         shown, errors = run.communicate(timeout=120)
         assert (run.returncode, errors) == (0, ""), shown

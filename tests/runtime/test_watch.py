@@ -183,7 +183,7 @@ def test_the_parts_of_a_tick_are_distinguished() -> None:
             assert watch.now.part == "clock", "a part inside of another one is a piece of that"
     assert watch.now is None
     at_most = UnderWay(1, 0, "jobs", 12_000, at_most=True, what="group g: groups")
-    assert at_most.words(0) == "tick 1: computing with Spark (group g: groups), up to 12,000 rows, for 0 s"
+    assert at_most.words(0) == "tick 1: computing with Spark (group g: groups), at most 12,000 rows (by bytes), for 0 s"
     assert UnderWay.of(at_most.as_json()) == at_most
 
 

@@ -241,6 +241,7 @@ class Lines:
 
     file: TextIO
     printed: float = float("-inf")
+    starting: bool = False
     ticks: int = 0
     rows: int = 0
     failures: int = 0
@@ -251,6 +252,9 @@ class Lines:
     def show(self, seen: Snapshot) -> None:
         """Write what is new since the last time, if it is time."""
         figures = seen.figures
+        if not seen.started and not self.starting:
+            self.starting = True
+            self._write("starting Spark …")
         if figures.failure and figures.failures != self.failures:
             self.failures = figures.failures
             self._write(f"tick failed (try {figures.failures}), trying again: {figures.failure}")

@@ -176,9 +176,9 @@ def _count(things: Sized, noun: str) -> str:
 
 
 def _run_with_display(pipeline: Pipeline, program: Program, folder: str | Path, how: Mapping[str, Any]) -> Figures:
-    # Standard output is for results only.
+    # Standard output is for results only, and a terminal that shows them cannot redraw figures.
     console = any(sink.format == "console" for sink in program.sinks)
-    with Display(plain=True if console else None, file=sys.stderr if console else None) as display:
+    with Display(plain=True if console else None, file=sys.stderr) as display:
         query = display.query = pipeline.start(folder, **how, listener=display.listener)
         if query.changes:
             display.note(f"the script has changed: {'; '.join(query.changes)}")

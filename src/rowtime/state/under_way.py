@@ -26,8 +26,8 @@ DOING: Final[Mapping[str, str]] = {
 class UnderWay:
     """A tick that has not ended. ``began``: µs UTC; ``part``: one of the parts of a tick (`state.costs`).
 
-    ``rows``: how many rows it reads, ``None`` if unknown so far; with ``at_most`` they may be fewer. ``what``: the
-    running operator and its purpose, empty before the first one.
+    ``rows``: how many rows it reads, ``None`` if unknown so far; with ``at_most`` a guess by the bytes of its files.
+    ``what``: the running operator and its purpose, empty before the first one.
     """
 
     tick: int
@@ -56,5 +56,6 @@ class UnderWay:
         doing = DOING.get(self.part, self.part)
         if self.what and self.part != INPUT:  # the purpose is set before a job begins, and stays set after it
             doing += f" ({self.what.partition(': ')[0] if self.part == PLANNING else self.what})"
-        rows = "" if self.rows is None else f", {'up to ' if self.at_most else ''}{counted(self.rows, 'rows')}"
+        rows = "" if self.rows is None else f", {counted(self.rows, 'rows')}"
+        rows = f", at most{rows[1:]} (by bytes)" if rows and self.at_most else rows
         return f"tick {self.tick}: {doing}{rows}, for {self.seconds(now):.0f} s"
