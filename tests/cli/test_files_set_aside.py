@@ -33,6 +33,9 @@ def test_a_run_that_set_every_file_aside_does_not_succeed(rowtime: Rowtime, tmp_
     assert "its column n has type string, and the stream declares INT" in told.stderr
     assert "done: 0 rows in, 0 out, 0 refused, 2 files set aside, in " in told.stderr
     assert "R526 no row was read, because files were set aside (R520): 2 files of r" in told.stderr
+    again = rowtime("run", "p.sql", "--available-now")
+    assert again.exit_code == 3, "the files are still there, and still unread"
+    assert "R526 no row was read, because files were set aside (R520): 2 files of r" in again.stderr
     in_json = rowtime("run", "p.sql", "--available-now", "--json", "--home", "other")
     assert in_json.exit_code == 3
     lines = [json.loads(line) for line in in_json.stdout.splitlines() if line.startswith('{"summary')]

@@ -210,3 +210,14 @@ def test_the_hint_of_a_zone_whose_date_falls_is_accepted(where: str) -> None:
         sql.replace(where, f"{where}AND {later} ") if where else sql.replace("GROUP BY", f"WHERE {later} GROUP BY")
     )
     assert rt.check(followed) == []
+
+
+def test_short_names_mean_what_they_mean_to_spark(spark: SparkSession, data: Path) -> None:
+    given = spark._jvm.java.time.ZoneId.SHORT_IDS
+    names = {str(name): str(given.get(name)) for name in given.keySet().toArray()}
+    assert {name: java_zones._meant(name, data) for name in names} == {
+        name: name if name in java_zones.zones_in(data) else zone for name, zone in names.items()
+    }
+    assert java_zones.is_fixed("EST")
+    assert java_zones.last_fall("CNT") == java_zones.last_fall("America/St_Johns")
+    assert java_zones.midnight_after_fall("CNT") == java_zones.midnight_after_fall("America/St_Johns")

@@ -166,7 +166,7 @@ def _in_windows(feed: f.Feed, below: Rounding, column: Value, windows: Windows, 
     def stamp(end: int, at: int) -> int:
         """The least upper bound of the rowtimes in a window that contains a row of the rowtime ``at``."""
         if below is EACH:
-            return end - by
+            return end - by - column(0)
         later, m = _point(below, column, at + 1)
         while m + by < end:
             at = later
@@ -186,7 +186,7 @@ def _in_windows(feed: f.Feed, below: Rounding, column: Value, windows: Windows, 
             made.append((at, end, f.Row(at, {"m": end, "c": total(_column(rows, "c"))})))
     promised = bound
     if f.BEGINNING < bound < f.END:
-        point, m = (bound, bound) if below is EACH else _point(below, column, bound)
+        point, m = (bound, column(bound)) if below is EACH else _point(below, column, bound)
         promised = stamp(windows.ends(m + by)[0], point)
     return {"": [*(entry[2] for entry in sorted(made, key=lambda entry: entry[:2])), f.Bound(promised)]}
 
@@ -205,10 +205,14 @@ def _above(
 
     of, upper = over_grid(below, column, of_column)
     if below is EACH:
-        of = level.of if level.of is EACH and not by else shifted(level.of, by)
-        upper = of.value
+        of = EACH if level.of is EACH else shifted(level.of, by + column(0))
+        upper = _sum(column, by) if of is EACH else of.value
     feed = select(feed, lambda v: v["c"] > 0)
     return _grouped(feed, of, of_column, lambda v, _: of_column(v["m"]), once=once), of, upper
+
+
+def _sum(column: Value, by: int) -> Value:
+    return lambda at: column(at) + by
 
 
 def _grouped(feed: f.Feed, of: Rounding, _: Value, key: Callable[[f.Values, int], int], *, once: bool) -> f.Feed:

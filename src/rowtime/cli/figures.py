@@ -39,7 +39,8 @@ class Reached:
 class Figures:
     """Rows, clocks and the ledger since ``began``; all times in seconds of one monotonic clock.
 
-    ``aside``: files that were set aside, by stream.
+    ``aside``: files that were set aside, by stream; ``unread``: the same since the checkpoint began, if no row of the
+    stream was ever read.
     ``taken``, ``clocks`` and ``reached`` are by stream (the last one if an end is known), ``ledger`` by gate;
     ``failure`` is that of the last try, empty once a tick has succeeded.
     """
@@ -51,6 +52,7 @@ class Figures:
     last_output: float = 0.0
     taken: Counter[str] = field(default_factory=Counter)
     aside: Counter[str] = field(default_factory=Counter)
+    unread: Mapping[str, int] = field(default_factory=dict)
     clocks: dict[str, str] = field(default_factory=dict)
     reached: dict[str, Reached] = field(default_factory=dict)
     ledger: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))

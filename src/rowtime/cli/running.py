@@ -22,7 +22,7 @@ from pyspark.logger import PySparkLogger
 from rowtime.api.pipeline import Pipeline
 from rowtime.cli.display import Display
 from rowtime.cli.explain import explained_as_json, explained_as_text
-from rowtime.cli.figures import Figures
+from rowtime.cli.figures import UNREADABLE, Figures
 from rowtime.cli.logs import LogTo
 from rowtime.cli.outcome import write_json
 from rowtime.cli.ui import beside
@@ -104,10 +104,10 @@ def run_script(
 
 
 def _check_read(program: Program, figures: Figures) -> None:
-    """Raise ``Failure`` (R526) if the run has only set files aside, unless ``mode`` permits that."""
+    """Raise ``Failure`` (R526) if this run and those before have only set files aside, unless ``mode`` permits that."""
     modes = {stream.name: dict(stream.source[1]) for stream in program.streams}
     given = {name: {key.lower() for key in options} for name, options in modes.items()}
-    unread = {name: many for name, many in figures.aside.items() if MODE_OF_RECORDS not in given.get(name, ())}
+    unread = {name: many for name, many in figures.unread.items() if MODE_OF_RECORDS not in given.get(name, ())}
     if unread and not figures.rows_in:
         files = ", ".join(f"{counted(many, 'files')} of {name}" for name, many in unread.items())
         raise Failure(Problem("R526", f"no row was read, because files were set aside (R520): {files}", hint=_ASIDE))
@@ -185,6 +185,7 @@ def _run_with_display(pipeline: Pipeline, program: Program, folder: str | Path, 
         if not query.engine.program.sinks and not waiting(query.checkpoint, query.engine.plan.orders):
             display.note(f"every pump is stopped; start them: {_START.format(quote(str(folder)))}")
         _await(query)
+        display.figures.unread = _unread(query)
     return display.figures
 
 
@@ -199,10 +200,20 @@ def _run_as_json(pipeline: Pipeline, program: Program, folder: str | Path, how: 
     if query.changes:
         write_json({"changed": query.changes}, indent=None)
     _await(query)
+    figures.unread = _unread(query)
     waits = [wait.as_json() for wait in query.waiting()]
     late = [late.as_json() for late in late_rows(query.engine.plan, query.engine.entry)]
     write_json({"summary": {**figures.summary(time.monotonic()), "late": late, "waiting": waits}}, indent=None)
     return figures
+
+
+def _unread(query: Query) -> dict[str, int]:
+    """Return the streams of which no row has ever been read, with the number of their files that were set aside."""
+    entry = query.engine.entry
+    states = {name: source.get("state", {}) for name, source in entry.get("sources", {}).items()}
+    aside = {name: state.get("counts", {}).get(UNREADABLE, 0) for name, state in states.items()}
+    totals = entry.get("totals", {})
+    return {name: many for name, many in aside.items() if many and not totals.get(name, {}).get("in")}
 
 
 def _await(query: Query) -> None:

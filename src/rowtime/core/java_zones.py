@@ -67,9 +67,10 @@ def last_fall(zone: str) -> int | None:
 
     ``None``: no such zone is known. For most zones that is the first instant of all.
     """
+    data = java_data()
+    zone = _meant(zone, data)
     if _is_offset(zone):
         return MIN_MICROS
-    data = java_data()
     if data is None:
         known = zone in zoneinfo.available_timezones()
         return FALLS[zone] * SECOND if zone in FALLS else MIN_MICROS if known else None
@@ -83,6 +84,7 @@ def midnight_after_fall(zone: str) -> tuple[int, int] | None:
     The local midnight between them has come before: it comes twice.
     """
     fall, data = last_fall(zone), java_data()
+    zone = _meant(zone, data)
     rules = None if data is None else rules_of(data, zone)
     if fall is None or fall <= MIN_MICROS or rules is None:
         return None
@@ -90,11 +92,23 @@ def midnight_after_fall(zone: str) -> tuple[int, int] | None:
     return fall, fall + (_DAY - local % _DAY) * SECOND
 
 
-_SHORT: Final = frozenset((
-    "ACT", "AET", "AGT", "ART", "AST", "BET", "BST", "CAT", "CNT", "CST", "CTT", "EAT", "ECT", "EST", "HST", "IET",
-    "IST", "JST", "MIT", "MST", "NET", "NST", "PLT", "PNT", "PRT", "PST", "SST", "VST",
-))  # fmt: skip
-"""Java's short names of zones."""
+_SHORT: Final = {
+    "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo", "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare", "CNT": "America/St_Johns", "CST": "America/Chicago", "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa", "ECT": "Europe/Paris", "EST": "-05:00", "HST": "-10:00",
+    "IET": "America/Indiana/Indianapolis", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo", "MIT": "Pacific/Apia",
+    "MST": "-07:00", "NET": "Asia/Yerevan", "NST": "Pacific/Auckland", "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico", "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal", "VST": "Asia/Ho_Chi_Minh",
+}  # fmt: skip
+"""Java's short names of zones (``ZoneId.SHORT_IDS``, which Spark uses), as far as its data has no zone of that name."""
+
+
+def _meant(zone: str, data: Path | None) -> str:
+    """Return the zone or the offset that a short name stands for; other names as they are."""
+    known = data is not None and zone in _content(data).zones
+    return zone if known else _SHORT.get(zone, zone)
 
 
 def java_data() -> Path | None:
@@ -141,6 +155,7 @@ def is_zone(name: str) -> bool:
 def is_fixed(zone: str) -> bool:
     """Return True for a zone whose offset never changes: an offset, or a zone such as ``Etc/GMT-5``."""
     data = java_data()
+    zone = _meant(zone, data)
     rules = None if data is None or _is_offset(zone) else rules_of(data, zone)
     return _is_offset(zone) or (rules is not None and not rules.changes and not rules.yearly)
 

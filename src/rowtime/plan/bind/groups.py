@@ -203,7 +203,7 @@ class Grouping:
         written = self._of_the_row(computed)
         bound, clock = written, self._of_the_row(self.scope.inlined(raw))
         if tolerance is not None:
-            bound, clock = self._out_of_order(computed, tolerance, node)
+            bound, clock = self._out_of_order(computed, self.scope.inlined(raw), tolerance, node)
         self._written.append(written)
         self._clocks.append(clock)
         proof = prove(bound, self.scope.facts)
@@ -226,8 +226,14 @@ class Grouping:
         self._clocks.append(self.scope.inlined(end))
         self.closers = tuple(filter(None, [_closer(key, self._clocks[-1])]))
 
-    def _out_of_order(self, bound: exp.Expr, tolerance: exp.Expr, node: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
-        """Return the key over the promoted time, and its clock; rows are refused once their group has closed."""
+    def _out_of_order(
+        self, bound: exp.Expr, clock: exp.Expr, tolerance: exp.Expr, node: exp.Expr
+    ) -> tuple[exp.Expr, exp.Expr]:
+        """Return the key over the promoted time, and its clock; rows are refused once their group has closed.
+
+        ``clock``: that of the same key without WITHIN. If the rowtime is promoted again, which is the end of the groups
+        below, it stays so: a group is stamped with the last one of these ends.
+        """
         window = self.scope.windows.window_of(bound, self.scope.source.lineage)
         if window is not None:
             self.within = within_window(self.scope, window, micros(self.scope, tolerance), node)
@@ -244,7 +250,7 @@ class Grouping:
         raw: exp.Expr = parse_expression(f"timestamp_micros({group_end(key, to_spark(bound)).text} - 1)")
         hidden = (Item(Column(PROMOTED_TIME), time), Item(Column(JUDGED), filled({SEEN: time}, raw)))
         self.within = WithinGroup(hidden, micros(self.scope, tolerance))
-        return key, key
+        return key, clock if time == col(ROWTIME) else key
 
     # -- select list ------------------------------------------------------------------
 
