@@ -32,6 +32,8 @@ def test_a_run_that_refuses_more_than_the_share_fails_after_its_work(rowtime: Ro
     assert failed.exit_code == 3
     assert "R527 more rows were refused than --fail-on-refused 0.2 permits: 1 of 4 at v" in failed.stderr
     assert sum(len(file.read_text().splitlines()) for file in (tmp_path / "out").glob("*.json")) == 3
+    status = rowtime("status", ".rowtime/checkpoints/p").stdout  # what the hint says
+    assert "v: 1 of 4 rows was 0:04:59 late; ORDER BY … WITHIN" in status
     passed = rowtime("run", "p.sql", "--end", "--fail-on-refused", "0.25", "--home", "other")
     assert "R527" not in passed.stderr
 

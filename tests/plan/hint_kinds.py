@@ -9,6 +9,10 @@ FOLLOWED: dict[str, str] = {
     # Files.
     "Correct the file and start again: nothing of this tick is committed. Or use mode 'PERMISSIVE', which refuses such records as MALFORMED and continues.": "tests/runtime/test_modes_of_records.py::test_the_mode_may_change_from_start_to_start",
     "The lines with R520 say why. Correct the files, or declare the columns with the types that the files have, and run again. If this is no failure, add mode 'PERMISSIVE' to the OPTIONS of the stream.": "tests/cli/test_files_set_aside.py::test_a_run_that_set_every_file_aside_does_not_succeed",
+    "They are in the rejected stream of the gate, with the reason. `rowtime status` says which WITHIN would have kept late rows, `rowtime profile` what each one keeps and costs.": "tests/cli/test_refused_shares.py::test_a_run_that_refuses_more_than_the_share_fails_after_its_work",
+    # The data source of Spark.
+    "Name a stream that a home defines without USING; `rowtime streams` lists them. A pump can fill one: INSERT INTO it SELECT STREAM …, also from the rejected rows of a gate.": "tests/api/test_data_source.py::test_what_a_pump_has_written_comes_once_although_both_sides_start_again",
+    "Restore the definition.": "tests/api/test_data_source.py::test_a_definition_that_is_not_that_of_the_log_is_noticed",
     # Streams of other scripts.
     "If another script has defined it, give this script a home of its own: --home DIR. Or choose another name. Or write CREATE OR REPLACE STREAM: then the other script is refused, and checkpoints that read the stream may be.": "tests/cli/test_homes.py::test_a_stream_that_another_script_defines_is_the_only_problem_and_a_home_of_its_own_solves_it",
     "Give this script a home of its own: --home DIR. Or choose another name for the stream. Otherwise change the other script too.": "tests/cli/test_homes.py::test_replacing_a_stream_names_the_checkpoints_that_it_breaks",
@@ -157,6 +161,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "The output has ….",
         "It has the rows 0 to ….",
         "It has ….",
+        "It has: ….",
         "Its fields are ….",
         "The settings are ….",
     ),
@@ -271,6 +276,8 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Run it with the version of rowtime that wrote it, or start again with another --checkpoint.",
     ),
     "it says what to do without words to type": (
+        "Write a whole number from 1.",
+        "Leave out one of them.",
         "Read the same source with spark.read, or profile its files, table or topic.",
         "Convert it to a timestamp.",
         'Give time="…".',
