@@ -121,7 +121,7 @@ COLLATED_KEYS = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] if "of a" in n else []) for n in COLLATED_KEYS]
+    "name", [pytest.param(n, marks=[] if n == "choice" else [pytest.mark.slow]) for n in COLLATED_KEYS]
 )
 @pytest.mark.usefixtures("both_ways")
 def test_a_collation_that_the_query_gives_to_a_key_counts_in_any_cut(spark: SparkSession, name: str) -> None:

@@ -61,7 +61,7 @@ def test_a_task_computes_with_aggregates_that_catalyst_computes_in_its_job(
 
 
 @pytest.mark.parametrize("query", [EQUAL, BIT], ids=["correlation", "bitmap"])
-@pytest.mark.parametrize("how", [InProcess(), SparkJob()])
+@pytest.mark.parametrize("how", [InProcess(), pytest.param(SparkJob(), marks=pytest.mark.slow)])
 def test_a_group_whose_aggregate_fails_is_refused(
     spark: SparkSession, tmp_path: Path, how: Executor, query: str
 ) -> None:
@@ -80,7 +80,7 @@ FAILING = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("many", [3, 7])
+@pytest.mark.parametrize("many", [3, pytest.param(7, marks=pytest.mark.slow)])
 def test_aggregates_that_are_tried_are_those_of_each_group_alone(spark: SparkSession, many: int) -> None:
     chance = random.Random(many)
     numbers = [1, 2, 3, 50_000, 2**63 - 1]

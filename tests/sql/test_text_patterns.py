@@ -75,6 +75,7 @@ def known_to_spark(spark: SparkSession, zone: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_no_time_zone_that_spark_knows_is_refused(spark: SparkSession) -> None:
     java = spark._jvm.java.time.ZoneId
     names = {*java.getAvailableZoneIds(), *java.SHORT_IDS.keySet()}
