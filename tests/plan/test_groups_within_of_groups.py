@@ -14,6 +14,9 @@ BELOW = "CREATE STREAM a (n INT, at TIMESTAMP); CREATE VIEW g AS SELECT STREAM {
 ABOVE = "CREATE VIEW h AS SELECT STREAM {0} AS m FROM g GROUP BY {0}{1}; SELECT STREAM m FROM h;"
 WITHIN = " WITHIN INTERVAL '3' SECOND"
 SHAPES = ("g.m", "g.m + INTERVAL '0.5' SECOND")
+DATES = [
+    "CAST({} AS DATE)", "DATE({})", "CAST(FROM_UTC_TIMESTAMP({}, 'Europe/Berlin') AS DATE)", "YEAR({})", "LAST_DAY({})",
+]  # fmt: skip
 KEYS = [*dict.fromkeys(level.sql for level in (*LEVELS, *SPELLINGS))]
 
 
@@ -28,7 +31,7 @@ def ends(sql: str) -> list[str]:
 @pytest.mark.parametrize("below", ["a.ROWTIME", "a.at"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_tolerance_does_not_move_the_end_of_a_group(below: str, shape: str) -> None:
-    for first, second in product(KEYS[::4], KEYS):
+    for first, second in product(KEYS[::4], [*KEYS, *DATES]):
         lower = BELOW.format(first.format(below), WITHIN if below == "a.at" else "")
         without, within = (ends(lower + ABOVE.format(second.format(shape), by)) for by in ("", WITHIN))
         assert within == without, (first, second)

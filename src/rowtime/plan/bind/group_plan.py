@@ -148,7 +148,7 @@ def time_in(key: exp.Expr, columns: Sequence[Column]) -> exp.Expr | None:
 
     The key is a monotonic function of that time alone. ``None`` if no part is a time of the row.
     """
-    part, facts = key.unnest(), {column.name: column.known for column in columns}
+    part, facts = key.unnest(), {**{column.name: column.known for column in columns}, ROWTIME: ROWTIME_FACT}
 
     def kind(node: exp.Expr) -> Kind:
         known = prove(node, facts).fact.kind
