@@ -388,6 +388,7 @@ STATEMENTS = [
     Case("CREATE STREAM x (v INT STRICTLY ASCENDING WITHIN 9 ROWS); SELECT STREAM v FROM x", "R140", "Leave out STRICTLY", "STRICTLY ", ""),
     Case("CREATE STREAM x (v STRING ASCENDING WITHIN INTERVAL '1' HOUR); SELECT STREAM v FROM x", "R140", "Count rows: (.*)[.]", r"v STRING ASC.*?\)", "{0})"),
     Case("CREATE STREAM x (v INTERVAL YEAR TO MONTH); SELECT STREAM v FROM x", "R189", "months: (.*)[.]", r"v INT.*?\)", "{0})"),
+    Case("SELECT STREAM n, NULL AS y FROM s", "R189", r"type: (.*?), or", "NULL", "{0}"),
     Case("SELECT STREAM make_ym_interval(1, n) AS y FROM s", "R189", "Add it to a date", "AS y", "+ DATE'2024-01-01' AS y"),
     Case("SELECT STREAM make_ym_interval(1, n) AS y FROM s", "R189", "count the months as a number", r"make_ym_interval\(1, n\)", "12 + n"),
     Case("SELECT STREAM n FROM s LIMIT 3 OFFSET 1", "R186", "Leave it out", " OFFSET 1", ""),

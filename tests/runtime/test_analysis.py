@@ -121,6 +121,31 @@ def test_intervals_of_months_that_only_spark_recognizes_are_refused(
     assert [problem.code for problem in pipeline.check_types(pipeline.compile())] == codes
 
 
+@pytest.mark.parametrize(
+    ("value", "typed"),
+    [
+        ("CASE WHEN n > 1 THEN NULL END AS y FROM s", "CASE WHEN n > 1 THEN CAST(NULL AS INT) END AS y FROM s"),
+        ("ARRAY() AS y FROM s", "CAST(ARRAY() AS ARRAY<INT>) AS y FROM s"),
+        ("NAMED_STRUCT('x', NULL) AS y FROM s", "NAMED_STRUCT('x', CAST(NULL AS INT)) AS y FROM s"),
+        (
+            "MAX(NULL) AS y FROM s GROUP BY FLOOR(s.ROWTIME TO HOUR)",
+            "MAX(CAST(NULL AS INT)) AS y FROM s GROUP BY FLOOR(s.ROWTIME TO HOUR)",
+        ),
+        (
+            "LAG(NULL) OVER (ORDER BY s.ROWTIME) AS y FROM s",
+            "LAG(CAST(NULL AS INT)) OVER (ORDER BY s.ROWTIME) AS y FROM s",
+        ),
+        ("NULL AS y FROM s UNION ALL SELECT STREAM n AS y FROM s", "CAST(NULL AS INT) AS y FROM s"),
+    ],
+)
+def test_a_null_without_a_type_is_refused_before_the_first_tick(spark: SparkSession, value: str, typed: str) -> None:
+    """It ended the run without a code."""
+    for text, codes in ((value, {"R189"}), (typed, set[str]())):
+        script = f"CREATE STREAM s (n INT); SELECT STREAM {text}"
+        pipeline, program = rt.Pipeline(spark).sql(script), compile_script(script)
+        assert {problem.code for problem in program.problems or pipeline.check_types(program)} == codes
+
+
 FAILING = (
     "SCHEMA_OF_JSON('{')", "SCHEMA_OF_CSV('')", "FROM_JSON(s, 'a INT', MAP('mode', 'DROPMALFORMED'))",
     "FROM_CSV(s, 'a INT', MAP('maxColumns', 'x'))", "TO_CSV(STRUCT(v), MAP('quote', 'abc'))",
@@ -136,7 +161,8 @@ COMPUTED = (
     "MAKE_DATE(2024, v, 31)", "IF(v > 0, 1, RAISE_ERROR('x'))", "CASE WHEN v > 0 THEN v ELSE 1 / 0 END",
     "COALESCE(v, 1 / 0)", "v > 1 OR 1 / 0 > 1", "TRY_CAST('x' AS INT)", "TRY_TO_NUMBER('x', '999')",
     "10 / LENGTH(REGEXP_REPLACE(s, '[^=]', ''))", "ELEMENT_AT(x, INSTR(s, '='))", "SLICE(x, INSTR(s, '='), 2)",
-    "ASSERT_TRUE(v > 100, 'no')", "RAISE_ERROR(s)", "v + 2147483647", "ARRAY_JOIN(TRANSFORM(x, y -> 10 / y), ',')",
+    "CAST(ASSERT_TRUE(v > 100, 'no') AS INT)", "CAST(RAISE_ERROR(s) AS INT)",
+    "v + 2147483647", "ARRAY_JOIN(TRANSFORM(x, y -> 10 / y), ',')",
     "CONVERT_TIMEZONE('UTC', s, CAST(t AS TIMESTAMP_NTZ))", "SEQUENCE(1, v, 2)",
     "SEQUENCE(t, t + MAKE_DT_INTERVAL(0, 0, 0, v), INTERVAL '1' MICROSECOND)", "TO_BINARY(s, 'base64')",
 )  # fmt: skip

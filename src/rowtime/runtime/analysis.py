@@ -29,7 +29,7 @@ from rowtime.expr.store_assignment import may_assign
 from rowtime.frames.builtin import spark_functions
 from rowtime.frames.typed import type_of
 from rowtime.operators.contract import Operator
-from rowtime.plan.bind.kept_months import MONTHS, MONTHS_HINT
+from rowtime.plan.bind.kept_months import MONTHS, MONTHS_HINT, UNTYPED, UNTYPED_HINT
 from rowtime.plan.bind.pump_edge import PumpEdge
 from rowtime.plan.clock_functions import fixed, trees_of
 from rowtime.plan.program import Program
@@ -44,6 +44,7 @@ _UNKNOWN = ("UNRESOLVED_COLUMN", "MISSING_ATTRIBUTES")
 _NO_COLLATION = "it is not known by which collation this text compares"
 _COLLATE = "Write COLLATE behind it or a part of it, as in (a || b) COLLATE UNICODE_CI."
 _MONTHS = re.compile(r"\binterval(?: year| month|[,>])")
+_VOID = re.compile(r"[:<,]void\b")
 _SOME_DAY = 1_700_000_000_000_000  # µs; any value will do: clock functions only need a type
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 _LOGGER = PySparkLogger.getLogger("SQLQueryContextLogger")
@@ -135,10 +136,15 @@ class _Frame:
             return False
         return bool(plan.nodeName() == "Aggregate")
 
-    def has_months(self, trees: Sequence[exp.Expr]) -> bool:
-        """Return whether one of some expressions, which Spark accepts, is or contains an interval of months."""
+    def unkept(self, trees: Sequence[exp.Expr]) -> tuple[str, str] | None:
+        """Return which type among those of expressions that Spark accepts cannot be kept, and what to write instead.
+
+        It is or contains an interval of months, or a NULL that has no type.
+        """
         kinds = self._typed(trees)._jdf.schema().catalogString()  # noqa: SLF001 - in one call
-        return _MONTHS.search(kinds) is not None
+        if _MONTHS.search(kinds) is not None:
+            return MONTHS, MONTHS_HINT
+        return (UNTYPED, UNTYPED_HINT) if _VOID.search(kinds) is not None else None
 
     def _judged(self, trees: Sequence[exp.Expr]) -> tuple[Wrong | None, bool]:
         """Return the results of `wrong` and `repeats`."""
@@ -206,10 +212,10 @@ class _Analyst:
         """Yield the problems of expressions that are all scalar, or all aggregates."""
         if not frame.accepts(trees):
             yield from (problem for tree in trees for problem in self._of(tree, frame))
-        elif frame.has_months(trees):
-            months = next(tree for tree in trees if frame.has_months([tree]))
-            place = place_of(self.program.text, months)
-            yield Problem("R189", f"{readable(months)} is {MONTHS}", place, MONTHS_HINT)
+        elif (odd := frame.unkept(trees)) is not None:
+            what, hint = odd
+            tree = next(tree for tree in trees if frame.unkept([tree]) == odd)
+            yield Problem("R189", f"{readable(tree)} is {what}", place_of(self.program.text, tree), hint)
         else:
             yield from self._of_literals(trees, frame)
 

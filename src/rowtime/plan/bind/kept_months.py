@@ -1,4 +1,7 @@
-"""Intervals of years and months where a tick would have to keep them: Spark does not pass them to other programs."""
+"""What a tick would have to keep and cannot: intervals of years and months, and NULL without a type.
+
+Spark does not pass such intervals to other programs.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ from rowtime.plan.bind.struct_fields import Fault
 
 MONTHS: Final = "an interval of years and months, which cannot be stored"
 MONTHS_HINT: Final = "Add it to a date, or count the months as a number."
+UNTYPED: Final = "of the type VOID, which cannot be stored"
+UNTYPED_HINT: Final = "Say a type: CAST(NULL AS INT), or CAST(ARRAY() AS ARRAY<INT>)."
 _CHOICES: Final = (
     "ARRAY", "COALESCE", "GREATEST", "IF", "IFNULL", "LEAST", "MAP", "NAMED_STRUCT", "NULLIF", "NVL", "STRUCT",
 )  # fmt: skip

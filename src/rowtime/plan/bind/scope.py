@@ -20,7 +20,7 @@ from rowtime.operators.over.value_clocks import MARK
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.operators.rows.select import Item
 from rowtime.plan.bind.correlation import instead_of
-from rowtime.plan.bind.kept_months import MONTHS, MONTHS_HINT, kept_months, of_months
+from rowtime.plan.bind.kept_months import MONTHS, MONTHS_HINT, UNTYPED, UNTYPED_HINT, kept_months, of_months
 from rowtime.plan.bind.struct_fields import missing_fields
 from rowtime.plan.bind.suggestions import suggestion
 from rowtime.plan.bind.time_formats import refused_patterns
@@ -167,8 +167,10 @@ class Scope:
             seen.add(name.lower())
 
     def refuse_unkept(self, query: exp.Expr, items: Iterable[Item]) -> None:
-        """Refuse (R189) columns and keys of a type that no tick can move: year-month intervals."""
+        """Refuse (R189) columns and keys of a type that no tick can move: year-month intervals, and NULL alone."""
         for item in items:
+            if isinstance(item.expression.unnest(), exp.Null):
+                self.refuse("R189", f"{item.column.name} is {UNTYPED}", query, UNTYPED_HINT)
             months = item.column.fact.kind is Kind.MONTHS or of_months(item.expression, self.facts)
             if months and not isinstance(item.expression, exp.Column):  # it is refused where it is computed
                 self.refuse("R189", f"{item.column.name} is {MONTHS}", query, MONTHS_HINT)
