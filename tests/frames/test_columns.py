@@ -64,7 +64,7 @@ def test_plain_columns_are_selected_without_a_query(spark: SparkSession, monkeyp
 def test_places_are_those_of_row_number(seed: int) -> None:
     rng = random.Random(seed)
     names = rng.sample(range(len(FIELDS)), rng.randint(1, 4))
-    rows = ROWS.take(pa.array([rng.choice([0, 3]) for _ in range(12)]))
+    rows = ROWS.take(pa.array([rng.randrange(4) for _ in range(12)]))
     rows = rows.append_column("c6", pa.array(rng.sample(range(12), 12), pa.int64()))
     order = ", ".join(f"c{n} ASC NULLS FIRST" for n in [*names, 6])
     places = places_in(rows, {**{n: FIELDS[n][1] for n in names}, 6: "bigint"})
@@ -74,8 +74,14 @@ def test_places_are_those_of_row_number(seed: int) -> None:
     assert [place for _, place in by_number] == asked["p"].to_pylist()
 
 
-def test_places_of_nulls_need_a_query() -> None:
-    assert places_in(ROWS, {2: "string"}) is None
+def test_many_rows_of_a_query_are_computed_for_their_places(spark: SparkSession) -> None:
+    count = FEW_ROWS + 1
+    rows = Frame.of(spark, pa.table({"n": pa.array(range(count, 0, -1), pa.int64())}), [("n", "bigint")])
+    few, many = rows.where(f"n <= {FEW_ROWS}"), rows.where("n > 1")
+    assert few.known is None
+    assert many.places(["n"]) is not None
+    assert many.places(["n"]).to_pylist() == [*range(count - 2, -1, -1)]
+    assert Frame(spark, FIELDS, ROWS).where("n > 0").places(["n"]) is None
 
 
 @pytest.mark.parametrize("kind", ["double", "float", "decimal(10,2)", "binary", "struct<a:int>"])

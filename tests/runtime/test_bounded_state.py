@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 import tempfile
@@ -50,8 +51,12 @@ def test_state_does_not_grow_with_the_stream(spark: SparkSession, sql: str) -> N
 
 def _run(spark: SparkSession, case: Transcript, ticks: int = TICKS) -> tuple[list[dict[str, int]], list[int]]:
     """The number of rows that each operator keeps after each tick, and the size of the operators' scalars."""
-    held: list[dict[str, int]] = []
-    sizes: list[int] = []
+    entries = _entries(spark, case, ticks)
+    return [entry["held"] for entry in entries], [len(json.dumps(entry["control"])) for entry in entries]
+
+
+def _entries(spark: SparkSession, case: Transcript, ticks: int = TICKS) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = []
     folder = Path(tempfile.mkdtemp(prefix="rowtime-test-"))
     outcome = runner.Outcome()
     try:
@@ -62,12 +67,23 @@ def _run(spark: SparkSession, case: Transcript, ticks: int = TICKS) -> tuple[lis
                 found.upto = ROWS * tick // ticks
             outcome.ends.append(tick)
             engine.tick()
-            held.append(dict(engine.entry["held"]))
-            sizes.append(len(json.dumps(engine.entry["control"])))
+            entries.append(copy.deepcopy(engine.entry))
         engine.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return held, sizes
+    return entries
+
+
+def test_a_join_writes_only_the_rows_that_a_later_tick_may_need(spark: SparkSession) -> None:
+    """A tick has eight rows of two seconds; a later row may match those of the last second, with its two ends."""
+    items = tuple(ScriptItem(n, "s", "main", {"rowtime": ORIGIN + n * 250_000, "k": n % 3}, None) for n in range(1, 49))
+    reach = "b.ROWTIME BETWEEN a.ROWTIME AND a.ROWTIME + INTERVAL 1 SECOND"
+    sql = f"CREATE STREAM s (k INT); SELECT STREAM a.k FROM s AS a JOIN s AS b ON a.k = b.k AND {reach}"
+    written: dict[str, dict[str, int]] = {}
+    for entry in _entries(spark, Transcript("join", "join", sql, items, (), "exact", frozenset())):
+        for key, segments in entry["segments"].items():
+            written.setdefault(key.rsplit("/", 1)[1], {}).update({segment[0]: segment[1] for segment in segments})
+    assert {side: set(of.values()) for side, of in written.items()} == {"left": {5}, "right": {1}}
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ copies each column.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -74,14 +74,24 @@ class Projection:
         return [None if text is None else _column(self.table, text) for text in self.texts]
 
 
-def places_in(table: pa.Table, kinds: Mapping[int, str]) -> pa.Array | None:
-    """Return the place, from 0 on, of each row in ascending order of columns, by their numbers with Spark's types.
+def sorted_alike(kinds: Iterable[str]) -> bool:
+    """Return True if Arrow sorts values of all these types as Spark does."""
+    return _SORTED.issuperset(kinds)
 
-    ``None`` if there are NULLs, and for a type that Arrow may sort differently from Spark.
+
+def places_in(table: pa.Table, kinds: Mapping[int, str]) -> pa.Array | None:
+    """Return the place, from 0 on, of each row in ascending order of columns, NULLs first.
+
+    ``kinds``: Spark's types, by the columns' numbers. ``None`` for a type that Arrow may sort differently from Spark.
     """
-    if not _SORTED.issuperset(kinds.values()) or any(table.column(n).null_count for n in kinds):
+    if not sorted_alike(kinds.values()):
         return None
-    at = pc.sort_indices(table, sort_keys=[(f"c{n}", "ascending") for n in kinds])
+    keys = {}
+    for n in kinds:
+        if table.column(n).null_count:
+            keys[f"valid{n}"] = table.column(n).is_valid()  # false is before true
+        keys[f"c{n}"] = table.column(n)
+    at = pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])
     places = np.empty(table.num_rows, np.int64)
     places[at.to_numpy()] = np.arange(table.num_rows)
     return pa.array(places)

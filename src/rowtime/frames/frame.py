@@ -18,7 +18,7 @@ from rowtime.frames.answers import ANSWERS, Part
 from rowtime.frames.called import with_calls
 from rowtime.frames.catalyst import kind_of, part_of, with_values
 from rowtime.frames.collation_keys import kind_of_keys
-from rowtime.frames.columns import places_in, selected
+from rowtime.frames.columns import places_in, selected, sorted_alike
 from rowtime.frames.generators import generator_of, with_rows
 from rowtime.frames.joins import BESIDE, joined_by_values, same_names
 from rowtime.frames.keyed import OF_WINDOWS, key_of, with_keys, with_keys_of, with_windows_over_keys
@@ -283,10 +283,14 @@ class Frame:
         return Frame(self._session, [*self.fields[:at], (name, kind), *self.fields[at + 1 :]], table)
 
     def places(self, names: Sequence[str]) -> pa.Array | None:
-        """Return the place, from 0 on, of each of few rows in ascending order; ``None`` if that needs a query."""
-        rows, at = self._rows, self._numbers(names)
-        few = isinstance(rows, pa.Table) and rows.num_rows <= FEW_ROWS
-        return places_in(rows, {n: self.fields[n][1] for n in at}) if few and at is not None else None
+        """Return the place, from 0 on, of each row in ascending order; ``None`` if that needs a query.
+
+        A query with many rows is computed for that; few are numbered by what reads them.
+        """
+        at = self._numbers(names)
+        few = self.known is None and self.sized <= FEW_ROWS
+        kinds = None if at is None or few else {n: self.fields[n][1] for n in at}
+        return places_in(self._table(), kinds) if kinds and sorted_alike(kinds.values()) else None
 
     def share(self) -> None:
         """Compute the rows once, because several will read them."""

@@ -41,7 +41,7 @@ from rowtime.operators.contract import (
 )
 from rowtime.operators.contract.requirement import PLACED
 from rowtime.operators.contract.state import Kept, StateNote
-from rowtime.operators.joins.join_rows import SideRows, between, latest, span
+from rowtime.operators.joins.join_rows import SideRows, between, divided, span
 from rowtime.operators.joins.of_rows import OfRows, Side
 from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.conditions import joined_if, sorted_out
@@ -252,18 +252,18 @@ class Join(OfRows):
         return max(tick.control(self).met[n], dead)
 
     def _take(self, tick: Tick, n: int, delta: Delta, dead: int) -> SideRows:
-        """Return the rows of a side; keep them all, or none if no later tick needs one."""
+        """Return the rows of a side; keep those that a later tick may need."""
         side = SideRows(tick.segments(self, _SIDES[n]), PLACES[n][0])
         if delta.rows is None:
             return side
         renamed = [f"{quoted(old)} AS {quoted(name)}" for old, name in self.sides[n].columns]
         placed = [f"{old} AS {name}" for old, name in zip((ROWTIME, WRITER, POSITION), PLACES[n], strict=True)]
         rows = delta.rows.selectExpr(*renamed, *placed, f"{passed(tick.number, POSITION)} AS {ARRIVED[n]}")
-        if (last := latest(rows, side.time)) is not None and last <= dead:
-            return replace(side, new=rows)
-        tick.describe(self, f"keep rows of the {_SIDES[n]} side")
-        self._side(n).keep(tick, self, _placed(n, rows))
-        return side
+        ending, others = divided(rows, side.time, dead)
+        if others is not None:
+            tick.describe(self, f"keep rows of the {_SIDES[n]} side")
+            self._side(n).keep(tick, self, _placed(n, others))
+        return replace(side, new=ending)
 
     def _side(self, n: int) -> Kept:
         columns = (*(name for _, name in self.sides[n].columns), *PLACES[n], ARRIVED[n])

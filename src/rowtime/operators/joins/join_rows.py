@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from rowtime.core.time import BEGINNING, END
 from rowtime.frames.frame import Frame
+from rowtime.frames.queries import FEW_ROWS
 from rowtime.operators.contract import Operator, passed, quoted
 from rowtime.operators.contract.state import Segments
 
@@ -44,12 +45,18 @@ def between(rows: Frame, time: str, low: int, high: int) -> Frame:
     return rows
 
 
-def latest(rows: Frame, time: str) -> int | None:
-    """Return the greatest time (µs) of rows that are computed already; ``None`` if they are not, or for no rows."""
-    if not rows.known:
-        return None
-    greatest: int | None = pc.max(rows.column(time).cast(pa.int64())).as_py()
-    return greatest
+def divided(rows: Frame, time: str, last: int) -> tuple[Frame | None, Frame | None]:
+    """Return the rows with times up to ``last`` (µs), and the others; ``None`` where there are none of a kind.
+
+    Few rows that are not computed yet count as later ones: to compute them now would be one more query.
+    """
+    if rows.known == 0 or (rows.known is None and rows.sized <= FEW_ROWS):
+        return None, rows
+    ends = pc.fill_null(pc.less_equal(rows.column(time).cast(pa.int64()), last), fill_value=False)
+    count = pc.sum(ends).as_py() or 0
+    if count in (0, len(ends)):
+        return (rows, None) if count else (None, rows)
+    return rows.chosen(ends), rows.chosen(pc.invert(ends))
 
 
 Side = tuple[Operator, Iterable[tuple[str, str]]]
