@@ -143,7 +143,7 @@ def test_a_run_says_what_changed_once(place: Place, tmp_path: Path, monkeypatch:
     def run(name: str, *more: str) -> str:
         result = CliRunner().invoke(app, ["run", f"{name}.sql", *at, *more])
         assert result.exit_code == 0, result.output
-        return result.stdout
+        return result.stdout if "--json" in more else result.stderr
 
     assert "changed" not in run("before")
     said = "the script has changed: sorted is called in_order; in_order: WITHIN 0:00:20 is 0:00:30; p3 is new\n"
