@@ -13,6 +13,13 @@ FOLLOWED: dict[str, str] = {
     # The data source of Spark.
     "Name a stream that a home defines without USING; `rowtime streams` lists them. A pump can fill one: INSERT INTO it SELECT STREAM …, also from the rejected rows of a gate.": "tests/api/test_data_source.py::test_what_a_pump_has_written_comes_once_although_both_sides_start_again",
     "Restore the definition.": "tests/api/test_data_source.py::test_a_definition_that_is_not_that_of_the_log_is_noticed",
+    'Name the columns that order them: .option("…", "at, id"). If any order will do, say so: .option("…", "true").': "tests/api/test_data_sink.py::test_empty_batches_are_sent_again_without_an_error",
+    'Name it: .option("…", "…"). Each query that writes to the stream needs a name of its own.': "tests/api/test_data_sink.py::test_a_new_checkpoint_with_other_rows_is_refused_and_needs_a_writer_of_its_own",
+    "Choose a name that does not begin with pump.": "tests/api/test_data_sink.py::test_a_new_checkpoint_with_other_rows_is_refused_and_needs_a_writer_of_its_own",
+    'Write mode("append").': "tests/api/test_data_sink.py::test_a_dataframe_becomes_one_insert_in_the_order_of_its_columns",
+    "Cast it: CAST(… AS TIMESTAMP).": "tests/api/test_data_sink.py::test_a_column_for_the_bound_need_not_be_one_of_the_stream",
+    "Start it with a new checkpoint and writer.": "tests/api/test_data_sink.py::test_a_new_checkpoint_with_other_rows_is_refused_and_needs_a_writer_of_its_own",
+    "A query with a new checkpoint begins at batch 0 again: give it a writer of its own. A query that goes on has to compute the same rows again: leave out functions such as rand() and current_timestamp().": "tests/api/test_data_sink.py::test_a_new_checkpoint_with_other_rows_is_refused_and_needs_a_writer_of_its_own",
     # Streams of other scripts.
     "If another script has defined it, give this script a home of its own: --home DIR. Or choose another name. Or write CREATE OR REPLACE STREAM: then the other script is refused, and checkpoints that read the stream may be.": "tests/cli/test_homes.py::test_a_stream_that_another_script_defines_is_the_only_problem_and_a_home_of_its_own_solves_it",
     "Give this script a home of its own: --home DIR. Or choose another name for the stream. Otherwise change the other script too.": "tests/cli/test_homes.py::test_replacing_a_stream_names_the_checkpoints_that_it_breaks",
@@ -251,6 +258,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Its columns are …. Add … to it, or leave it out of the stream.",
     ),
     "it needs another installation, which no test changes": (
+        "Use Spark 4.1 or later, or rt.writer(…) in foreachBatch.",
         "Install it with rowtime: pip install 'rowtime[stores]'.",
         "Set HOME or XDG_CACHE_HOME.",
         "Give this process more memory (the limit of its container or service, or `ulimit -v`), or end other processes. Spark's driver asks for 1g: another size is `--conf spark.driver.memory=512m`.",

@@ -1,7 +1,7 @@
 """``spark.read`` and ``spark.readStream.format("rowtime")``: the committed rows of a stream log, in Spark's tasks.
 
 A position of a log can be read again, so Spark's checkpoint and the log agree after a crash of either. Spark pickles
-these objects into its workers.
+these objects into its workers. `data_sink` has the other direction.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from rowtime.api.data_options import HOME, number_of, one_of, options_of, stream_of
+from rowtime.api.data_sink import BatchSink, StreamSink, Writing
 from rowtime.client.home import Home
 from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem, refuse
@@ -38,7 +40,6 @@ except ImportError:  # Spark 4.0 and 4.1 take all that is there
     ReadAllAvailable = ReadLimit = ReadMaxFiles = ReadMaxRows = None  # type: ignore[assignment,misc]
     SupportsTriggerAvailableNow = object  # type: ignore[assignment,misc]
 
-HOME: Final = "home"
 RELATION: Final = "relation"
 START: Final = "startingFrom"
 MOST_FILES: Final = "maxFilesPerTrigger"
@@ -79,6 +80,14 @@ class RowtimeDataSource(DataSource):
         """Return the columns as DDL."""
         return _Reading.of(self.options).schema
 
+    def writer(self, schema: StructType, overwrite: bool) -> BatchSink:  # noqa: FBT001 - Spark's
+        """Return what appends a DataFrame; the options are those of `data_sink`."""
+        return BatchSink(Writing.of(self.options, schema, overwrite=overwrite))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSink:  # noqa: FBT001, N802 - Spark's
+        """Return what appends the batches of a streaming query, each once."""
+        return StreamSink(Writing.of(self.options, schema, overwrite=overwrite))
+
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - it is ours
         """Return a reader of what is there now."""
         return _BatchReader(_Reading.of(self.options))
@@ -110,21 +119,14 @@ class _Reading:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> _Reading:
-        options = {key.lower(): value for key, value in given.items()}
-        known = {name.lower(): name for name in OPTIONS}
-        for key in options:
-            if key not in known:
-                raise refuse("R540", f"the data source rowtime has no option {key}", f"It has: {', '.join(OPTIONS)}.")
-        stream, home = options.get("path", "").lower(), options.get(HOME)
-        definition = Home(home).definition(stream) if stream else None
-        if definition is None or definition.get("format"):
-            raise refuse("R103", f"there is no stream log {stream or 'without a name'} in {Home(home).path}", _LOGS)
+        options = options_of(given, OPTIONS)
+        stream, definition = stream_of(options)
         columns = tuple((column["name"], named(as_read(column["type"]))) for column in definition["columns"])
-        limits = Limits(rows=_number(options, MOST_ROWS), files=_number(options, MOST_FILES))
+        limits = Limits(rows=number_of(options, MOST_ROWS), files=number_of(options, MOST_FILES))
         if limits.rows and limits.files:
             raise refuse("R541", f"{MOST_ROWS} and {MOST_FILES} cannot be given together", "Leave out one of them.")
-        relation, start = _one_of(options, RELATION, ROWS, BOUNDS), _one_of(options, START, EARLIEST, LATEST)
-        return cls(stream, home, columns, relation, start, limits, _number(options, PARTITIONS) or 8)
+        relation, start = one_of(options, RELATION, ROWS, BOUNDS), one_of(options, START, EARLIEST, LATEST)
+        return cls(stream, options.get(HOME), columns, relation, start, limits, number_of(options, PARTITIONS) or 8)
 
     @cached_property
     def source(self) -> StreamLogSource:
@@ -271,25 +273,3 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _offset(after: Mapping[str, int], state: Mapping[str, Any]) -> dict[str, Any]:
     return {_AFTER: dict(after), LINKS: dict(state.get(LINKS, {}))}
-
-
-_LOGS: Final = (
-    "Name a stream that a home defines without USING; `rowtime streams` lists them. A pump can fill one: "
-    "INSERT INTO it SELECT STREAM …, also from the rejected rows of a gate."
-)
-
-
-def _one_of(options: Mapping[str, str], name: str, *values: str) -> str:
-    value = options.get(name.lower(), values[0]).lower()
-    if value not in values:
-        raise refuse("R541", f"{name} is {value}", f"Write {' or '.join(values)}.")
-    return value
-
-
-def _number(options: Mapping[str, str], name: str) -> int | None:
-    text = options.get(name.lower())
-    if text is None:
-        return None
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise refuse("R541", f"{name} is {text}", "Write a whole number from 1.")
-    return int(text)
