@@ -30,6 +30,7 @@ COMMANDS: Final = (
     "optimize",
     "trace",
     "verify",
+    "audit-spark",
     "migrate",
     "ui",
     "top",
@@ -39,7 +40,13 @@ COMMANDS: Final = (
     "doctor",
     "warm",
 )
-_MODULES: Final = {"readmit": "upkeep", "skip": "upkeep", "optimize": "upkeep", "test": "transcripts"}
+_MODULES: Final = {
+    "readmit": "upkeep",
+    "skip": "upkeep",
+    "optimize": "upkeep",
+    "test": "transcripts",
+    "audit-spark": "audit_spark",
+}
 """The modules of commands whose names differ."""
 _STYLE: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
 
@@ -56,7 +63,7 @@ class _OnDemand(Mapping[str, Any]):
         if name not in self._commands:
             module = importlib.import_module(f"rowtime.cli.{_MODULES.get(name, name)}")
             alone = typer.Typer(**_STYLE)
-            alone.command(name)(guarded(getattr(module, name)))
+            alone.command(name)(guarded(getattr(module, name.replace("-", "_"))))
             self._commands[name] = typer.main.get_command(alone)
         return self._commands[name]
 

@@ -59,7 +59,7 @@ Imports = Annotated[
 
 def variables(settings: Sequence[str] | None) -> dict[str, str]:
     """Return the variables that ``--set`` gives; a usage error if a name or ``=`` is missing."""
-    return _pairs(settings, "NAME=VALUE", "--set")
+    return pairs(settings, "NAME=VALUE", "--set")
 
 
 def spark_conf(
@@ -69,7 +69,7 @@ def spark_conf(
 
     Jars and packages are added to those of ``--conf``. A usage error for anything that is not a Spark setting.
     """
-    settings = _pairs(conf, "KEY=VALUE", "--conf")
+    settings = pairs(conf, "KEY=VALUE", "--conf")
     for name in settings:
         if not name.startswith("spark."):
             raise typer.BadParameter(
@@ -81,12 +81,13 @@ def spark_conf(
     return settings
 
 
-def _pairs(given: Sequence[str] | None, form: str, option: str) -> dict[str, str]:
-    pairs = [setting.partition("=") for setting in given or ()]
-    for name, equals, _ in pairs:
+def pairs(given: Sequence[str] | None, form: str, option: str) -> dict[str, str]:
+    """Return the values of an option that may be repeated, by name; a usage error if a name or ``=`` is missing."""
+    split = [setting.partition("=") for setting in given or ()]
+    for name, equals, _ in split:
         if not (name and equals):
             raise typer.BadParameter(f"{name or '='} is not of the form {form}", param_hint=option)
-    return {name: value for name, _, value in pairs}
+    return {name: value for name, _, value in split}
 
 
 def script_text(file: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -68,12 +68,16 @@ def _delta_columns(source: str) -> StructType:
 
 def _format(source: str, path: Path) -> tuple[str, dict[str, str]]:
     """Return the format of files by the endings of their names, with the options that Spark needs."""
-    endings = {_ending(name) for name in _names(path)} - {""}
+    endings = {ending_of(name) for name in _names(path)} - {""}
     if len(endings) != 1:
         have = f"files of the formats {', '.join(sorted(endings))}" if endings else "no file of Parquet, CSV or JSON"
         hint = "Name the files: a glob such as 'folder/*.csv', or a script with CREATE STREAM … USING."
         raise refuse("R620", f"{source} has {have}", hint)
-    ending = endings.pop()
+    return format_of_ending(endings.pop())
+
+
+def format_of_ending(ending: str) -> tuple[str, dict[str, str]]:
+    """Return the format of files whose names end like this (`ending_of`), with the options that Spark needs."""
     options = dict(_CSV) if _ENDINGS[ending] == "csv" else {}
     return _ENDINGS[ending], {**options, **({"sep": "\t"} if ending == "tsv" else {})}
 
@@ -86,7 +90,8 @@ def _names(path: Path) -> Iterator[str]:
     yield from (file.name for file in root.rglob("*") if file.is_file() and not file.name.startswith((".", "_")))
 
 
-def _ending(name: str) -> str:
+def ending_of(name: str) -> str:
+    """Return the ending of a file's name that says its format, such as ``csv``; empty for others."""
     for packed in _PACKED:
         name = name.removesuffix(packed)
     ending = name.rpartition(".")[2].lower()
@@ -103,11 +108,16 @@ def _declared(source: str, kind: str, options: dict[str, str], schema: StructTyp
     stem = re.sub(r"\W+", "_", source.rstrip("/").rpartition("/")[2].split(".")[0]).strip("_").lower()
     name = f"{stem or 'the'}_{word}"
     name = f"_{name}" if name[0].isdigit() else name
+    declaration = declaration_of(name, source, kind, options, schema)
+    return Place(f"{declaration};\nSELECT STREAM * FROM {name}", f"{declaration};")
+
+
+def declaration_of(name: str, source: str, kind: str, options: Mapping[str, str], schema: StructType) -> str:
+    """Return the CREATE STREAM of files or a table of Spark's format ``kind``."""
     columns = (f"{named(field.name)} {_kind(field.dataType.simpleString())}" for field in schema.fields)
     place = source if on_store(source) else str(Path(source).absolute())
     pairs = ", ".join(f"{_option(key)} {literal(value)}" for key, value in {"path": place, **options}.items())
-    declaration = f"CREATE STREAM {name} (\n  {f',{chr(10)}  '.join(columns)}\n) USING {kind} OPTIONS ({pairs})"
-    return Place(f"{declaration};\nSELECT STREAM * FROM {name}", f"{declaration};")
+    return f"CREATE STREAM {named(name)} (\n  {f',{chr(10)}  '.join(columns)}\n) USING {kind} OPTIONS ({pairs})"
 
 
 def _option(key: str) -> str:
