@@ -134,7 +134,7 @@ def audit(  # noqa: PLR0913 - the options of a command
         batch, reason = _batch(spark, job, inputs)
         runs = []
         for number, cut in enumerate(cuts_of(len(inputs.order), randoms, seed)):
-            progress(f"{cut.name}: {counted(len(cut.batches), 'batches')}")
+            progress(f"{cut.name}: {counted(len(cut.batches), 'groups of files')}")
             runs.append(run(spark, job, inputs, cut, mode, folder / f"cut-{number}"))
         advice = [advice_of(one, inputs) for one in plan.watermarks]
         query = Rewritten(reason="there is no batch to compare it with")

@@ -214,7 +214,6 @@ def _different(names: Iterator[str]) -> list[str]:
     for name in names:
         plain = name.replace("`", "").replace(".", "_")
         taken = {one.lower() for one in result}
-        result.append(
-            next(one for one in chain([plain], (f"{plain}_{n}" for n in count(2))) if one.lower() not in taken)
-        )
+        numbered = chain([plain], (f"{plain}_{n}" for n in count(2)))
+        result.append(next(one for one in numbered if one.lower() not in taken))
     return result

@@ -1,0 +1,1 @@
+"""Three jobs of Spark Structured Streaming, with a few rows each, to audit."""
