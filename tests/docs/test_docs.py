@@ -116,7 +116,7 @@ def test_the_differences_from_another_system_are_as_the_page_shows_them(
 def test_the_commands_of_the_readme_are_the_commands() -> None:
     from rowtime.cli.main import COMMANDS
 
-    listed = set(re.findall(r"^\| `rowtime (\w+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
+    listed = set(re.findall(r"^\| `rowtime ([\w-]+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
     assert listed
     assert listed <= {*COMMANDS}
 
