@@ -33,7 +33,7 @@ def floor(at: datetime, size: timedelta) -> datetime:
 def windows(at: datetime, size: timedelta, slide: timedelta) -> list[datetime]:
     """The starts of the windows that contain a time."""
     last = floor(at, slide)
-    return [last - n * slide for n in range(size // slide) if last - n * slide + size > at]
+    return [last - n * slide for n in range(-(-size // slide)) if last - n * slide + size > at]
 
 
 def counted(

@@ -297,7 +297,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Let it compute its result from the DataFrames that it is given, and return it.",
         "Try it without the audit: the function gets a session and a streaming DataFrame for each input.",
         "Name a file or module with a function, for example jobs.py or jobs.py:late_orders.",
-        "Write def job(spark, orders), which returns the DataFrame; or name another function: FILE.py:name.",
+        "Write def …(spark, orders), which returns the DataFrame; or name another function: FILE.py:name.",
         "Give each input by its name: --input orders=data/orders --input payments=data/payments.",
         "Give a folder, file or glob of Parquet, CSV or JSON files. Folders inside of it are not read.",
         "Give the columns: --schema 'orders=at TIMESTAMP, id BIGINT'.",

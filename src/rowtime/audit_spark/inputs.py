@@ -117,7 +117,7 @@ def inputs_of(  # noqa: PLR0913 - the options of a command
 
 
 def _input(spark: SparkSession, name: str, place: str, schema: str | None, options: Mapping[str, str]) -> Input:
-    files = sorted(_files(Path(place)), key=_age)
+    files = sorted(_files(Path(place).absolute()), key=_age)
     formats = {ending_of(file.name) for file in files}
     if not files or len(formats) > 1 or "" in formats:
         what = "files of several or unknown formats" if files else "no files"
