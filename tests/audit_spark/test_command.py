@@ -129,7 +129,8 @@ def test_the_examples_show_what_they_lose(
 @pytest.mark.slow
 def test_a_query_over_one_file_is_split(spark: SparkSession, rowtime: Rowtime, tmp_path: Path) -> None:
     write(tmp_path / "s", [[row for file in FILES for row in file]])
-    query = "SELECT session_window.end, COUNT(*) AS n FROM s WHERE key <> 'b' GROUP BY session_window(at, '1 minute')"
+    query = """SELECT session_window.end, key, COUNT(*) AS n FROM s WHERE key <> 'b'
+        GROUP BY session_window(at, '1 minute'), key"""
     given = ("audit-spark", "--table", query, "--input", "s=s", "--watermark", "s.at=1 minute", "--random", "0")
     refused = rowtime(*given)
     assert (refused.exit_code, refused.stderr.splitlines()[-2][:4]) == (1, "R633"), refused.output

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rowtime.audit_spark.audited import _result
+from rowtime.audit_spark.audited import _result, audit
 from rowtime.audit_spark.cuts import Cut, Ran, cuts_of, run
 from rowtime.audit_spark.inputs import Inputs
 from rowtime.audit_spark.jobs import Job, of_sql
@@ -160,3 +160,51 @@ def test_the_lateness_is_that_of_the_rows_in_their_order(
         worst.append((greatest - at) // timedelta(microseconds=1))
     assert (advice.rows, advice.all) == (36, max(worst))
     assert plan.operators == []
+
+
+def counted_by_state(_: SparkSession, given: dict[str, DataFrame]) -> DataFrame:
+    """A count of the rows of a key, kept by a function of the job."""
+
+    def count(key: tuple[str], tables: Any, state: Any) -> Any:
+        import pandas as pd
+
+        if state.hasTimedOut:
+            yield pd.DataFrame({"key": [key[0]], "n": [state.get[0]]})
+            state.remove()
+            return
+        before = state.get[0] if state.exists else 0
+        state.update((before + sum(len(table) for table in tables),))
+        state.setTimeoutTimestamp(state.getCurrentWatermarkMs() + 1)
+
+    watched = given["s"].withWatermark("at", "2 minutes").groupBy("key")
+    return watched.applyInPandasWithState(count, "key STRING, n INT", "n INT", "append", "EventTimeTimeout")
+
+
+@pytest.mark.slow
+def test_of_own_state_and_duplicates_within_the_watermark_only_results_are_compared(
+    session: SparkSession, inputs: Callable[..., Inputs], tmp_path: Path
+) -> None:
+    given = inputs(s=rows(10, files=2, each=4))
+    own = audit(session, Job("own", counted_by_state, None), given, randoms=0)
+    assert own.batch is None
+    assert own.reason.startswith("Spark does not compute it: ")
+    assert "only its results are compared" in own.operators[0].reason
+    assert [cut.missing for cut in own.cuts] == [None, None, None]
+    assert own.cuts[0].rows >= 1
+
+    def deduplicated(_: SparkSession, given: dict[str, DataFrame]) -> DataFrame:
+        return given["s"].withWatermark("at", "2 minutes").dropDuplicatesWithinWatermark(["key"])
+
+    within = audit(session, Job("within", deduplicated, None), given, randoms=0)
+    assert (within.batch, within.operators[0].name) == (None, "dropDuplicatesWithinWatermark")
+    assert [loss.rows for cut in within.cuts for loss in cut.losses] == [
+        loss.spark for cut in within.cuts for loss in cut.losses
+    ]
+
+
+@pytest.mark.slow
+def test_in_complete_mode_no_row_is_late(session: SparkSession, inputs: Callable[..., Inputs], tmp_path: Path) -> None:
+    text = "SELECT window.start, COUNT(*) FROM s GROUP BY window(at, '1 minute')"
+    audited = audit(session, sql(text), inputs(s=rows(11, files=2)), mode="complete", randoms=0)
+    assert audited.agrees
+    assert audited.batch == audited.cuts[2].rows > 0

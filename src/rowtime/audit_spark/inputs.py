@@ -28,6 +28,7 @@ class Input:
     """Files of one format with the rows of one input; ``place`` is where the user has them.
 
     ``watermarks``: the delay of a column, given beside the job. ``files`` are in the order in which they came.
+    ``original``: the input as the user has it, if its files were split.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Input:
     schema: StructType
     files: tuple[Path, ...]
     watermarks: Mapping[str, str]
+    original: Input | None = None
 
     def static(self, spark: SparkSession, *, watched: bool = True) -> DataFrame:
         """Return all rows, as a batch reads them."""
@@ -158,7 +160,7 @@ def _split(spark: SparkSession, one: Input, rows: int, folder: Path) -> Input:
             at = max(at + 1, file.stat().st_mtime_ns)
             os.utime(part, ns=(at, at))
             files.append(part)
-    return replace(one, kind="parquet", options={}, files=tuple(files))
+    return replace(one, kind="parquet", options={}, files=tuple(files), original=one)
 
 
 def _age(file: Path) -> tuple[int, str, str]:

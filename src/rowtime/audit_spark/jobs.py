@@ -39,7 +39,7 @@ class Job:
         frame = self._built(spark, inputs)
         streams = any(one.isStreaming for one in inputs.values())
         if not isinstance(frame, DataFrame) or frame.isStreaming != streams:
-            what = "a static DataFrame" if isinstance(frame, DataFrame) else type(frame).__name__
+            what = "one that does not come from its inputs" if isinstance(frame, DataFrame) else type(frame).__name__
             hint = "Let it compute its result from the DataFrames that it is given, and return it."
             raise refuse("R632", f"{self.name} does not return a streaming DataFrame, but {what}", hint)
         return frame

@@ -110,7 +110,7 @@ class _Reader:
 
     def _watermark(self, node: Any) -> Watermark:
         column = node.eventTime()
-        times = self._times(node.child(), _position(node.child(), column))
+        times = self._times(node.child(), _position(node.child(), column), shown=False)
         return Watermark(column.name(), node.delay().toString(), times)
 
     def _operator(self, node: Any) -> Operator:
@@ -137,8 +137,11 @@ class _Reader:
             return Operator(name, compares, reason="its rows are repartitioned first, which hides their files")
         return Operator(name, compares, sides)
 
-    def _times(self, plan: Any, position: int) -> Times:
-        """Return the times of a column at a place of the plan, which has no operator with state below."""
+    def _times(self, plan: Any, position: int, *, shown: bool = True) -> Times:
+        """Return the times of a column at a place of the plan, which has no operator with state below.
+
+        ``shown``: with the rows as JSON.
+        """
         import pyarrow as pa  # noqa: PLC0415 - as Spark
         import pyarrow.compute as pc  # noqa: PLC0415
 
@@ -155,8 +158,8 @@ class _Reader:
         tables: list[pa.Table] = []
 
         def take(batch: DataFrame, _: int) -> None:
-            shown = F.to_json(F.struct("*"))
-            tables.append(batch.select(file.alias("file"), micros.alias("time"), shown.alias("row")).toArrow())
+            row = F.to_json(F.struct("*")) if shown else F.lit("")
+            tables.append(batch.select(file.alias("file"), micros.alias("time"), row.alias("row")).toArrow())
 
         checkpoint = self.folder / f"places-{next(self.numbers)}"
         query = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint))

@@ -139,9 +139,8 @@ class _Writer:
             outputs = {name: outputs.get(sql, sql) for name, sql in self._outputs(above[0].projectList(), plain=True)}
         select = ", ".join(f"{sql} AS {named(name)}" for name, sql in outputs.items())
         query = f"SELECT STREAM {select}\nFROM {source}{self._where()}\nGROUP BY {', '.join(keys)}"
-        declared = declaration_of(
-            self.input.name, self.input.place, self.input.kind, self.input.options, self.input.schema
-        )
+        given = self.input.original or self.input
+        declared = declaration_of(given.name, given.place, given.kind, given.options, given.schema)
         return Rewritten("".join(f"{one};\n" for one in (declared, *self.views)), query)
 
     def _outputs(self, expressions: Any, *, plain: bool = False) -> Iterator[tuple[str, str]]:
