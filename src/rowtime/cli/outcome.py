@@ -63,8 +63,8 @@ def _secrets(options: Mapping[str, object]) -> Secrets:
 
 
 def _limit(error: OSError) -> Problem | None:
-    """Return R422 for a full disk and the like; not for a file that the user may not read."""
-    return None if isinstance(error, PermissionError) else limit_of(error, "a file cannot be opened or written")
+    """Return R422 for a full disk, a file that the user may not read, and the like."""
+    return limit_of(error, "a file cannot be opened or written")
 
 
 def _exactly(problem: Problem, options: Mapping[str, object]) -> Problem:

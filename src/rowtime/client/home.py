@@ -29,7 +29,7 @@ from rowtime.client.starts import settle_all
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.machine import limit_of
 from rowtime.core.shared_paths import sync, usable
-from rowtime.core.stores import ObjectPlace, Place, place_of
+from rowtime.core.stores import ObjectPlace, Place, listed, place_of
 
 DEFAULT_HOME: Final = ".rowtime"
 
@@ -108,15 +108,16 @@ class Home:
             return definition_of(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
-            hint = _DAMAGED if isinstance(error, ValueError) else ""
-            raise _unreadable(path, error, hint) from error
+        except ValueError as error:
+            raise _unreadable(path, error, _DAMAGED) from error
+        except OSError as error:
+            raise Failure(limit_of(error, f"{path} cannot be used") or _unreadable(path, error).problems[0]) from error
 
     def names(self) -> list[str]:
         """Return the names of all defined streams, lower-cased, sorted."""
         self._settle()
         with _reaching(self.path):
-            return sorted(unescape(path.stem) for path in self._definitions.glob("[!.]*.json"))
+            return sorted(unescape(path.stem) for path in listed(self._definitions, "[!.]*.json"))
 
     def elsewhere(self, name: str) -> str:
         """Return a hint which nearby home defines a stream, if this one defines none; or nothing."""
@@ -223,7 +224,7 @@ def _reaching(home: Place) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        problem = None if isinstance(error, PermissionError) else limit_of(error, f"{home} cannot be used")
+        problem = limit_of(error, f"{home} cannot be used")
         raise (_unreadable(home, error) if problem is None else Failure(problem)) from error
 
 

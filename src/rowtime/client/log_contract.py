@@ -122,7 +122,7 @@ def reading(log: Place) -> Iterator[None]:
         yield
     except OSError as error:
         what = f"the stream log {log} cannot be used"
-        problem = None if isinstance(error, PermissionError) else limit_of(error, what)
+        problem = limit_of(error, what)
         raise Failure(problem or Problem("R501", f"{what}: {error}")) from error
 
 

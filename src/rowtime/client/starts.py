@@ -29,7 +29,7 @@ from rowtime.client.stream_log import last
 from rowtime.core.errors import Failure, Problem, Refused
 from rowtime.core.machine import limit_of
 from rowtime.core.shared_paths import sync
-from rowtime.core.stores import ObjectPlace, Place, place_of
+from rowtime.core.stores import ObjectPlace, Place, listed, place_of
 
 if TYPE_CHECKING:
     from rowtime.client.home import Home
@@ -97,10 +97,10 @@ def settle_all(home: Home, ours: Place | None = None) -> None:
     if isinstance(folder, ObjectPlace):
         for record in sorted(folder.glob("*.json")):
             _settle_lease(home, record, ours)
-    elif any(folder.glob(_RECORDS)):
+    elif any(listed(folder, _RECORDS)):
         with _settling(folder):
-            for path in sorted(folder.glob(_RECORDS)):
-                _settle_file(home, path)
+            for path in sorted(listed(folder, _RECORDS)):
+                _settle_file(home, folder / path.name)
 
 
 def _settle_file(home: Home, path: Path) -> None:

@@ -327,6 +327,18 @@ class _Ranges(io.RawIOBase):
 Place = Path | ObjectPlace
 
 
+def listed(folder: Place, pattern: str) -> Iterator[Place]:
+    """Return the direct entries whose names match; none if there is no such folder.
+
+    ``Path.glob`` also takes a folder that the user may not list for an empty one; this raises ``PermissionError``.
+    """
+    try:
+        entries: list[Place] = [*folder.iterdir()]
+    except FileNotFoundError:
+        return
+    yield from (path for path in entries if fnmatch(path.name, pattern))
+
+
 def place_of(path: str | Path | ObjectPlace, what: str = "the checkpoint") -> Place:
     """Return the place that a path or a URL names, absolute.
 

@@ -64,7 +64,8 @@ def late_rows(plan: StoredPlan, entry: Mapping[str, Any]) -> list[LateRows]:
             within = late.covering(ENOUGH)
             advice = "" if name in blamed else _advice(plan, name, interval(within))
             counts = late.rows, totals.get(name, {}).get("in", 0)
-            findings.append(LateRows(name, *counts, late.covering(0.5), late.greatest, within, advice))
+            median = min(late.covering(0.5), late.greatest)
+            findings.append(LateRows(name, *counts, median, late.greatest, within, advice))
     return findings
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from rowtime.core.errors import Problem
-from rowtime.core.stores import Place
+from rowtime.core.stores import Place, listed
 from rowtime.plan.pump_orders import Order, Orders
 from rowtime.state.files import make_folder, remove, write_new, write_over
 from rowtime.state.sealed import sealed, unsealed
@@ -33,7 +33,7 @@ def put(checkpoint: Place, order: Order) -> None:
 
 def waiting(checkpoint: Place, orders: Orders) -> list[Order]:
     """Return the orders that are not in force yet, in the order in which they were left."""
-    paths = sorted(path for path in (checkpoint / FOLDER).glob("*.json") if path.name not in orders.taken)
+    paths = sorted(path for path in listed(checkpoint / FOLDER, "*.json") if path.name not in orders.taken)
     contents = [(path.name, unsealed(path)) for path in paths]
     return [Order(order["pumps"], order["text"], order["at"], name) for name, order in contents]
 

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rowtime.core.stores import Place
+from rowtime.core.stores import Place, listed
 from rowtime.state.files import make_folder, remove, write_new
 from rowtime.state.sealed import sealed, unsealed
 
@@ -30,7 +30,7 @@ def put(checkpoint: Place, operator: str, at: int) -> None:
 def waiting(checkpoint: Place, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the bounds that are not journaled yet, in the order in which they were written."""
     done = {setting["file"] for setting in entry.get("settings", ())}
-    files = sorted(path for path in (checkpoint / FOLDER).glob("*.json") if path.name not in done)
+    files = sorted(path for path in listed(checkpoint / FOLDER, "*.json") if path.name not in done)
     contents = ((path.name, unsealed(path)) for path in files)
     return [{"operator": one["operator"], "at": one["at"], "file": name} for name, one in contents]
 

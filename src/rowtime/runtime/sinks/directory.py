@@ -27,7 +27,7 @@ from rowtime.core.counts import counted
 from rowtime.core.errors import refuse
 from rowtime.core.partition_folders import escaped, is_partition
 from rowtime.core.shared_paths import local
-from rowtime.core.stores import ObjectPlace, Place, below, on_store
+from rowtime.core.stores import ObjectPlace, Place, below, listed, on_store
 from rowtime.runtime.sinks.ownership import (
     RECORD,
     Claim,
@@ -256,7 +256,7 @@ class Mark:
 
 def mark_in(folder: Path, tag: str) -> Mark | None:
     """Return the mark of a pump of a checkpoint in the folder of the pump; ``None`` if there is none."""
-    matches = (_NAME.fullmatch(path.name) for path in folder.glob(f"published-{tag}-*"))
+    matches = (_NAME.fullmatch(path.name) for path in listed(folder, f"published-{tag}-*"))
     marks = [Mark(tag, int(match[2]), int(match[3]), match[4]) for match in matches if match]
     return max(marks, key=lambda mark: mark.tick, default=None)
 

@@ -13,7 +13,9 @@ from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.runtime.retries import of_the_machine
 
 UNREACHABLE = ("R501", "R581", "R582", "R583")  # a server, or a store
-FOLDER_HINT = "Check that the folder exists, who may write to it, and the space on its disk. The tick is repeated."
+FOLDER_HINT = (
+    "Check that the folder exists and is no file, who may write to it, and the space on its disk. The tick is repeated."
+)
 
 
 @contextmanager

@@ -123,13 +123,21 @@ class Numbering:
 
     def new(self) -> list[NumberedFile]:
         """Return files without a number, in the order in which they get one."""
-        if not self.path.exists():
-            hint = "Create the directory, or correct the path."
-            raise Failure(Problem("R501", f"the source {self.path} does not exist", hint=hint))
-        present = _listed(self.path, self.chosen)
+        present = self._present()
         fresh = (self._file_of(path, facts) for path, facts in present if self._known.get(path) != facts)
         files = [file for file in (*fresh, *self._unreadable_now()) if file is not None]
         return sorted(files, key=lambda file: (file.arrived, file.path))
+
+    def _present(self) -> Iterator[tuple[str, Facts]]:
+        try:
+            if not self.path.exists():
+                hint = "Create the directory, or correct the path."
+                raise Failure(Problem("R501", f"the source {self.path} does not exist", hint=hint))
+            yield from _listed(self.path, self.chosen)
+        except OSError as error:
+            what = f"the source {self.path} cannot be read: {error.strerror} ({error.filename})"
+            hint = "Give the user that runs rowtime the right to read and list each folder below it."
+            raise Failure(Problem("R501", what, hint=hint)) from error
 
     def number(self, files: Sequence[NumberedFile]) -> None:
         """Give numbers to files."""
