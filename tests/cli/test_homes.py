@@ -196,3 +196,37 @@ def test_a_script_may_replace_its_own_stream_without_a_warning(rowtime: Rowtime,
         (tmp_path / "one.sql").write_text(text)
         assert "R223" not in rowtime("check", "one.sql").stdout
         rowtime("run", "one.sql", "--available-now")
+
+
+FILES = "CREATE STREAM files (d STRING) USING csv OPTIONS (path 'out'); "
+PUMP = "CREATE STREAM clicks (page STRING); CREATE PUMP p AS INSERT INTO files SELECT STREAM page FROM clicks;"
+
+
+def test_replacing_the_stream_of_another_scripts_output_names_its_checkpoint(rowtime: Rowtime, tmp_path: Path) -> None:
+    """Only readers, and writers of stream logs, were looked for; the script was refused from then on."""
+    (tmp_path / "writes.sql").write_text(FILES + PUMP)
+    assert rowtime("run", "writes.sql", "--available-now").exit_code == 0
+    (tmp_path / "other.sql").write_text(FILES.replace("CREATE", "CREATE OR REPLACE").replace("d STRING", "d INT"))
+    told = rowtime("run", "other.sql").stderr
+    assert f"R223 warning: the stream files gets another definition, which breaks other checkpoints: {tmp_path}" in told
+    assert "R203" in rowtime("run", "writes.sql", "--available-now").stderr
+
+
+def test_dropping_a_stream_names_the_checkpoints_that_it_breaks(rowtime: Rowtime, tmp_path: Path) -> None:
+    """Rows that other pipelines read went without a word."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "log.sql").write_text("CREATE STREAM clicks (page STRING); SELECT STREAM page FROM clicks;")
+    (tmp_path / "one.sql").write_text(ONE)
+    (tmp_path / "three.sql").write_text(THREE)
+    for name in ("log", "one", "three"):
+        assert rowtime("run", f"{name}.sql", "--available-now").exit_code == 0
+    (tmp_path / "drop.sql").write_text("DROP STREAM clicks; DROP STREAM events;")
+    checkpoints = tmp_path / ".rowtime/checkpoints"
+    for told in (rowtime("check", "drop.sql").stdout, rowtime("run", "drop.sql").stderr):
+        assert (
+            f"clicks is dropped, which breaks other checkpoints: {checkpoints}/log (its rows are removed, too)" in told
+        )
+        assert f"events is dropped, which breaks other checkpoints: {checkpoints}/three (their scripts do not" in told
+    assert "R223" not in rowtime("check", "drop.sql").stdout, "nothing is left to drop"
+    assert "R103" in rowtime("run", "three.sql", "--available-now").stderr
+    assert rowtime("run", "one.sql", "--available-now").exit_code == 0, "it defines the stream again"

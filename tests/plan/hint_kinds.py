@@ -22,6 +22,7 @@ FOLLOWED: dict[str, str] = {
     "A query with a new checkpoint begins at batch 0 again: give it a writer of its own. A query that goes on has to compute the same rows again: leave out functions such as rand() and current_timestamp().": "tests/api/test_data_sink.py::test_a_new_checkpoint_with_other_rows_is_refused_and_needs_a_writer_of_its_own",
     # Streams of other scripts.
     "If another script has defined it, give this script a home of its own: --home DIR. Or choose another name. Or write CREATE OR REPLACE STREAM: then the other script is refused, and checkpoints that read the stream may be.": "tests/cli/test_homes.py::test_a_stream_that_another_script_defines_is_the_only_problem_and_a_home_of_its_own_solves_it",
+    "Leave the stream as it is while they are used. Otherwise start them with new checkpoints.": "tests/cli/test_homes.py::test_dropping_a_stream_names_the_checkpoints_that_it_breaks",
     "Give this script a home of its own: --home DIR. Or choose another name for the stream. Otherwise change the other script too.": "tests/cli/test_homes.py::test_replacing_a_stream_names_the_checkpoints_that_it_breaks",
     "Restore the file from a copy; or delete it, and start the script that defines the stream.": "tests/client/test_home.py::test_a_changed_definition_was_read_as_another_one",
     "An audit compares ways to group files into batches. Split it in order: --rows-per-file 1000.": "tests/audit_spark/test_command.py::test_a_query_over_one_file_is_split",
@@ -30,6 +31,7 @@ FOLLOWED: dict[str, str] = {
     "Make the conditions in DEFINE exclude each other, or give quantifiers an upper limit.": "tests/runtime/test_match_recognize.py::test_a_pattern_with_too_many_paths_ends_the_run",
     "Write COLLATE behind it or a part of it, as in (a || b) COLLATE UNICODE_CI.": "tests/runtime/test_analysis.py::test_a_text_of_two_collations_needs_one",
     "Give the text the collation UTF8_BINARY.": "tests/runtime/test_match_recognize.py::test_text_with_a_collation_is_refused_at_the_start",
+    "Let PYSPARK_PYTHON (or spark.pyspark.python) name a Python that exists on each machine and that the user may run. Then start again: the tick is repeated.": "tests/runtime/test_rows_that_fail.py::test_a_python_that_cannot_be_started_is_named_with_what_to_set",
     "The tick is not committed: start again, and the tick is repeated. If it fails again, change the query.": "tests/runtime/test_rows_that_fail.py::test_an_error_of_java_has_a_code",
     "The tick is not committed: start again, and the tick is repeated. If it ends again, the machine may have too little memory for it: see its log, give executors more (spark.executor.pyspark.memory), or take fewer rows a tick.": "tests/runtime/test_rows_that_fail.py::test_a_python_worker_that_ends_is_no_fault_of_the_query",
     "Let it give NULL instead, with NULLIF, TRY_CAST or try_divide. Or leave out ON ERROR STOP, and it is refused.": "tests/runtime/test_rows_that_fail.py::test_the_script_may_ask_to_stop",

@@ -344,7 +344,7 @@ class Pipeline:
             raise refuse("R134", "nothing would run: there is no query and no pump", hint)
         stray = self.home.stray(stream.name for stream in program.defines)
         defines = {stream.name: stream.as_json() for stream in program.defines}
-        replaced = [] if checkpoint is None else self.home.replaced(defines, checkpoint)
+        replaced = [] if checkpoint is None else self.home.replaced(defines, program.drops, checkpoint)
         _warn("script", program.warnings)
         _warn("home", [*([stray] if stray else []), *replaced])
         with hiding(program.secrets):

@@ -71,7 +71,7 @@ def _findings(
     text = script_text(file)
     program = compile_script(text, home, values, code=code)
     own = home.path / CHECKPOINTS / file.stem
-    replaced = home.replaced({stream.name: stream.as_json() for stream in program.defines}, own)
+    replaced = home.replaced({one.name: one.as_json() for one in program.defines}, program.drops, own)
     problems = [*program.problems, *program.warnings, *replaced]
     if conf is not None and not program.problems:
         from rowtime.api.pipeline import Pipeline  # noqa: PLC0415 - without the flag Java is not needed

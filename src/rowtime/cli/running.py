@@ -88,7 +88,8 @@ def run_script(
         return
     if stray := pipeline.home.stray(stream.name for stream in program.defines):
         _warn([stray], as_json)
-    _warn(pipeline.home.replaced({stream.name: stream.as_json() for stream in program.defines}, folder), as_json)
+    defines = {stream.name: stream.as_json() for stream in program.defines}
+    _warn(pipeline.home.replaced(defines, program.drops, folder), as_json)
     with _traceback_kept(folder):
         idle = not program.sinks and not program.stopped
         if idle and (program.defines or program.actions or program.drops or program.dropped_schemas):

@@ -15,7 +15,7 @@ import os
 import re
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from rowtime.client.file_names import escape, unescape
 from rowtime.client.home_logs import logs_of
-from rowtime.client.home_users import replacing
+from rowtime.client.home_users import dropping, replacing
 from rowtime.client.log_folder import PRIVATE
 from rowtime.client.starts import settle_all
 from rowtime.core.errors import Failure, Problem, refuse
@@ -127,19 +127,26 @@ class Home:
         """Return a warning (R218) if this home is empty and a nearby one defines one of these streams."""
         return stray(self.path, DEFAULT_HOME, names) if isinstance(self.path, Path) and not self.names() else None
 
-    def replaced(self, definitions: Mapping[str, Mapping[str, Any]], checkpoint: Place | str) -> list[Problem]:
-        """Return warnings (R223) about the pipelines for which these definitions replace others.
+    def replaced(
+        self, definitions: Mapping[str, Mapping[str, Any]], drops: Collection[str], checkpoint: Place | str
+    ) -> list[Problem]:
+        """Return warnings (R223) about the pipelines whose streams these definitions replace, or which are dropped.
 
         ``checkpoint``: that of the script that has the definitions. A home in a bucket has no checkpoints to look at.
         """
         own = place_of(checkpoint)
         if not (isinstance(self.path, Path) and isinstance(own, Path)):
             return []
-        before = {name: self.definition(name) for name in definitions}
-        changed = [
-            n for n, new in definitions.items() if before[n] is not None and _lasting(before[n]) != _lasting(new)
+        present = {name: before for name in (*definitions, *drops) if (before := self.definition(name)) is not None}
+        problems = [
+            replacing(self.path, name, own)
+            for name, new in definitions.items()
+            if name in present and _lasting(present[name]) != _lasting(new)
         ]
-        return [problem for name in changed if (problem := replacing(self.path, name, own)) is not None]
+        problems += [
+            dropping(self.path, name, own, log=present[name].get("format") is None) for name in drops if name in present
+        ]
+        return [problem for problem in problems if problem is not None]
 
     def drop(self, name: str) -> bool:
         """Remove a stream: its definition and its log. Return True if there was a definition.
