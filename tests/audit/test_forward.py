@@ -135,3 +135,19 @@ def test_rows_beyond_the_listed_ones_are_traced_too(
     monkeypatch.setattr("rowtime.audit.forward.MOST", 1)
     found = forward(pipeline(spark, place), place / "check", "clicks", f"t = TIMESTAMP '{at(65)}'")
     assert went(found, "e.sink") == [("01:05", 2)], "it is the fourth row of each operator on the way"
+
+
+def test_names_in_double_quotes_are_columns_in_a_condition(spark: SparkSession, place: Path) -> None:
+    """Spark reads them as texts, so a column whose name has a space was equal to nothing."""
+    sql, check = SQL.replace("page", '"my ""page"'), place / "quoted"
+    made = rt.Pipeline(spark, home=place / "quoted home").sql(sql)
+    for stream in made.compile().defines:
+        made.home.define(stream.name, stream.as_json())
+    with rt.writer("clicks", home=place / "quoted home") as log:
+        log.insert([{'my "page': page, "t": at(second), "rowtime": at(200)} for second, page in CLICKS[0]])
+    made.run_available(check)
+    found = forward(made, check, "clicks", """"my ""page" = 'b' AND 'a "b' <> '"'""")
+    assert [item.columns['my "page'] for item in found.of("clicks") if item.kind == "row"] == ["b"]
+    assert trace(made, check, """"my ""page" = 'a'""", sink="e").of("e.sink")
+    with pytest.raises(Refused, match="R409"):
+        forward(made, check, "clicks", '"my ""page" = "b"')

@@ -21,7 +21,7 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from rowtime.audit.read_back import tables
 from rowtime.audit.replay import replay
-from rowtime.audit.taps import Taps, at_places, first_in_order
+from rowtime.audit.taps import Taps, at_places, first_in_order, names_quoted
 from rowtime.audit.taps import where as kept_where
 from rowtime.audit.trace import Tracing, detailed, recorded_by_tick
 from rowtime.audit.trace_edges import with_edges
@@ -202,7 +202,10 @@ def refused_where(
     for gate, tick, rows in _files(place, program, stream):
         if gate == stream:
             named = spark.createDataFrame(rows).selectExpr("*", "refused_time AS rowtime")
-            yield from (_traced(gate, tick, row) for row in named.where(where).drop("rowtime").toArrow().to_pylist())
+            yield from (
+                _traced(gate, tick, row)
+                for row in named.where(names_quoted(where)).drop("rowtime").toArrow().to_pylist()
+            )
 
 
 def _files(place: Checkpoint, program: Program, stream: str) -> Iterator[tuple[str, int, pa.Table]]:

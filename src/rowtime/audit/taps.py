@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -120,11 +121,20 @@ class Taps:
 
 def where(rows: Frame, condition: str) -> Frame:
     """Return the rows that satisfy a user's condition. Raises Spark's ``AnalysisException`` if that cannot be."""
+    condition = names_quoted(condition)
     try:
         return rows.kept(condition)
     except Untranslated:
         rows.nothing.where(condition)  # it says why
         raise
+
+
+def names_quoted(condition: str) -> str:
+    """Return a user's condition with names in double quotes, as rowtime's SQL has them, quoted as in Spark's."""
+    return _NAME.sub(lambda match: match[0] if match[1] is None else quoted(match[1].replace('""', '"')), condition)
+
+
+_NAME: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|`[^`]*`|"((?:[^"]|"")*)["]""", re.DOTALL)
 
 
 def at_places(rows: Frame, places: Frame, how: str = "left_semi") -> Frame:
