@@ -270,6 +270,9 @@ def test_a_lost_identity_named_the_checkpoint_itself_as_another_one(
     right = identity.read_text()
     damage(identity)
     assert place.refused().startswith(f"R406 {identity}, by which the targets know this checkpoint, ")
+    pipeline = rt.Pipeline(place.spark, home=place.home).sql(SQL.format(out=place.out))
+    with pytest.raises(RowtimeError, match=r"R406 .*by which the targets know this checkpoint"):
+        rt.verify(place.check, pipeline)  # it said that each row was missing
     identity.write_text(right)
     place.ticks(1)
     assert place.written() == ([0, 1], [0, 1])

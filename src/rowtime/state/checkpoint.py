@@ -97,9 +97,16 @@ class Checkpoint:
 
     @property
     def identity(self) -> str:
-        """Return the checkpoint's id, wherever its folder is; empty for one that an older version wrote last."""
+        """Return the checkpoint's id, wherever its folder is; empty for one that an older version wrote last.
+
+        Raises ``Failure`` (R406) if it has lost the one that its journal knows.
+        """
         path = self.folder / IDENTITY
-        return path.read_text(errors="replace") if path.exists() else ""
+        identity = path.read_text(errors="replace") if path.exists() else ""
+        if identity != (self.journal.last() or {}).get(IDENTITY, identity):
+            state = "has changed since rowtime wrote it" if identity else "is gone"
+            raise files.damaged(f"{path}, by which the targets know this checkpoint, {state}")
+        return identity
 
     @property
     def driven(self) -> bool:
@@ -130,14 +137,10 @@ class Checkpoint:
 
     def _identify(self) -> None:
         """Give a new checkpoint an id. Raises ``Failure`` (R406) if it has lost the one that its journal knows."""
-        path, identity = self.folder / IDENTITY, self.identity
-        known = (self.journal.last() or {}).get(IDENTITY, identity)
-        if identity != known:
-            state = "has changed since rowtime wrote it" if identity else "is gone"
-            raise files.damaged(f"{path}, by which the targets know this checkpoint, {state}")
+        identity = self.identity
         self.own = identity or uuid.uuid4().hex
         if not identity:
-            files.write_over(path, self.own.encode())
+            files.write_over(self.folder / IDENTITY, self.own.encode())
 
     def _locked(self, folder: Path) -> IO[str]:
         lock = (folder / LOCK).open("a+")
