@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 import rowtime as rt
@@ -132,6 +133,15 @@ def test_a_python_worker_that_ends_is_no_fault_of_the_query(spark: SparkSession)
     with pytest.raises(rt.Failure, match="R513 a Python worker of Spark has ended") as failed, naming_java():
         spark.range(1).mapInArrow(lambda _: os._exit(1), "x int").toArrow()
     assert "memory" in failed.value.problems[0].hint
+
+
+def test_a_python_that_cannot_be_started_is_named_with_what_to_set() -> None:
+    """The advice was to change the query."""
+    error = Py4JError('x java.io.IOException: Cannot run program "/nowhere/python": error=2, No such file\n\tat y')
+    said = r'R513 .* cannot start its Python workers: Cannot run program "/nowhere/python": error=2, No such file'
+    with pytest.raises(rt.Failure, match=said) as failed, naming_java():
+        raise error
+    assert "PYSPARK_PYTHON" in failed.value.problems[0].hint
 
 
 def test_columns_that_only_get_other_names_do_so_beside_a_row_that_fails(spark: SparkSession, tmp_path: Path) -> None:

@@ -30,6 +30,11 @@ _OF_WORKER: Final = (
     "The tick is not committed: start again, and the tick is repeated. If it ends again, the machine may have too "
     "little memory for it: see its log, give executors more (spark.executor.pyspark.memory), or take fewer rows a tick."
 )
+_UNSTARTED: Final = re.compile(r'Cannot run program "([^"]+)"[^\n]*')
+_NAME_PYTHON: Final = (
+    "Let PYSPARK_PYTHON (or spark.pyspark.python) name a Python that exists on each machine and that the user may run. "
+    "Then start again: the tick is repeated."
+)
 _OF_JAVA: Final = (
     "The tick is not committed: start again, and the tick is repeated. If it fails again, change the query."
 )
@@ -104,5 +109,8 @@ def naming_java() -> Iterator[None]:
             raise Failure(
                 Problem("R513", "a Python worker of Spark has ended without an error", hint=_OF_WORKER)
             ) from error
+        if unstarted := _UNSTARTED.search(str(error)):
+            what = f"Spark cannot start its Python workers: {unstarted[0].strip()}"
+            raise Failure(Problem("R513", what, hint=_NAME_PYTHON)) from error
         what = f"Spark fails with an error of Java: {innermost(error)}"
         raise Failure(Problem("R513", what, hint=_OF_JAVA)) from error
