@@ -97,6 +97,7 @@ def test_a_dataframe_becomes_one_insert_in_the_order_of_its_columns(target: Spar
     assert logged(tmp_path) == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_equal_values_of_the_order_do_not_depend_on_tasks(target: SparkSession, tmp_path: Path) -> None:
     kept = set()
     for parts in (1, 3, 4):
@@ -126,6 +127,7 @@ def test_each_batch_is_there_once_however_often_it_is_sent(target: SparkSession,
     assert logged(job.home) == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_a_new_checkpoint_with_other_rows_is_refused_and_needs_a_writer_of_its_own(
     target: SparkSession, tmp_path: Path
 ) -> None:
@@ -144,6 +146,7 @@ def test_a_new_checkpoint_with_other_rows_is_refused_and_needs_a_writer_of_its_o
     assert (logged(job.home), logged(job.home, "second")) == ([1, 2, 3], [3])
 
 
+@pytest.mark.slow
 def test_a_bound_follows_each_batch_also_after_a_crash_between_them(target: SparkSession, tmp_path: Path) -> None:
     job = Job(target, tmp_path, boundColumn="rowtime")
     define(job.home)
@@ -172,6 +175,7 @@ def test_a_column_for_the_bound_need_not_be_one_of_the_stream(target: SparkSessi
     assert bound.at == int(START.timestamp() + 3602) * 1_000_000
 
 
+@pytest.mark.slow
 def test_another_writer_of_the_same_name_does_not_hide_the_batches(target: SparkSession, tmp_path: Path) -> None:
     job = Job(target, tmp_path)
     define(job.home)
@@ -257,6 +261,7 @@ def test_a_value_that_does_not_fit_writes_nothing(target: SparkSession, tmp_path
     assert items(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_pipeline_reads_what_a_spark_job_has_written(target: SparkSession, tmp_path: Path) -> None:
     """A job writes minutes of clicks with bounds; a pipeline counts them by the hour; both start again."""
     job = Job(target, tmp_path, boundColumn="rowtime")
@@ -277,6 +282,7 @@ def test_a_pipeline_reads_what_a_spark_job_has_written(target: SparkSession, tmp
     assert totals == [[], [3_602], [3_600, 3_602]]
 
 
+@pytest.mark.slow
 def test_the_log_can_be_copied_by_spark(target: SparkSession, tmp_path: Path) -> None:
     """From one log into another one: the source's position orders the rows of a writer."""
     define(tmp_path / "home")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import PythonException, StreamingQueryException
+from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
 
 import rowtime as rt
 from rowtime.api.data_source import RowtimeDataSource
@@ -199,6 +199,15 @@ def test_it_is_a_table_in_sql(source: SparkSession, tmp_path: Path) -> None:
     insert(tmp_path, 1, 2)
     source.sql(f"CREATE OR REPLACE TEMPORARY VIEW logged USING rowtime OPTIONS (path 'clicks', home '{tmp_path}')")
     assert source.sql("SELECT SUM(n) FROM logged WHERE page <> 'p1'").first()[0] == 2
+
+
+def test_a_batch_cannot_begin_at_the_end(source: SparkSession, tmp_path: Path) -> None:
+    define(tmp_path)
+    insert(tmp_path, 1)
+    read = source.read.format("rowtime").option("home", str(tmp_path))
+    with pytest.raises(AnalysisException, match="R541 a batch that begins with latest would have no rows"):
+        read.option("startingFrom", "latest").load("clicks").count()
+    assert read.option("startingFrom", "earliest").load("clicks").count() == 1
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ FOLLOWED: dict[str, str] = {
     "They are in the rejected stream of the gate, with the reason. `rowtime status` says which WITHIN would have kept late rows, `rowtime profile` what each one keeps and costs.": "tests/cli/test_refused_shares.py::test_a_run_that_refuses_more_than_the_share_fails_after_its_work",
     # The data source of Spark.
     "Name a stream that a home defines without USING; `rowtime streams` lists them. A pump can fill one: INSERT INTO it SELECT STREAM …, also from the rejected rows of a gate.": "tests/api/test_data_source.py::test_what_a_pump_has_written_comes_once_although_both_sides_start_again",
+    "Leave out …, or read a stream: spark.readStream.": "tests/api/test_data_source.py::test_a_batch_cannot_begin_at_the_end",
     "Restore the definition.": "tests/api/test_data_source.py::test_a_definition_that_is_not_that_of_the_log_is_noticed",
     'Name the columns that order them: .option("…", "at, id"). If any order will do, say so: .option("…", "true").': "tests/api/test_data_sink.py::test_empty_batches_are_sent_again_without_an_error",
     'Name it: .option("…", "…"). Each query that writes to the stream needs a name of its own.': "tests/api/test_data_sink.py::test_a_new_checkpoint_with_other_rows_is_refused_and_needs_a_writer_of_its_own",

@@ -89,8 +89,12 @@ class RowtimeDataSource(DataSource):
         return StreamSink(Writing.of(self.options, schema, overwrite=overwrite))
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - it is ours
-        """Return a reader of what is there now."""
-        return _BatchReader(_Reading.of(self.options))
+        """Return a reader of what is there now; raises ``Refused`` (R541) if it is to begin behind that."""
+        reading = _Reading.of(self.options)
+        if reading.start == LATEST:
+            hint = f"Leave out {START}, or read a stream: spark.readStream."
+            raise refuse("R541", f"a batch that begins with {LATEST} would have no rows", hint)
+        return _BatchReader(reading)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's name
         """Return a reader that follows the log."""
