@@ -338,3 +338,32 @@ UNTIMED = {
 def test_other_results_are_not_warned_about(query: str) -> None:
     program = compile_script(GIVEN + query)
     assert program.problems == program.warnings == ()
+
+
+SUBQUERIES = {
+    "EXISTS": "EXISTS (SELECT STREAM 1 FROM {right} AS b WHERE {on})",
+    "NOT EXISTS": "NOT EXISTS (SELECT STREAM 1 FROM {right} AS b WHERE {on})",
+    "IN": "a.order_id IN (SELECT STREAM order_id FROM {right} AS b WHERE {on})",
+}
+
+
+@pytest.mark.parametrize("test", SUBQUERIES.values(), ids=SUBQUERIES)
+@pytest.mark.parametrize("streams", [("orders", "payments"), ("order_log", "payment_log")], ids=["files", "logs"])
+def test_a_sub_query_over_event_columns_is_answered_with_their_promotion(streams: tuple[str, str], test: str) -> None:
+    """The hint had a range over the times of change of files, before the row and not after it."""
+    query = f"SELECT STREAM a.order_id FROM {streams[0]} AS a WHERE {test.format(right=streams[1], on=within())}"
+    (problem,) = compile_script(f"{GIVEN} {query}").problems
+    assert (problem.code, "compares other times than the rowtimes" in problem.message) == ("R152", True)
+    followed = compile_script(f"{GIVEN} {problem.hint.split('so that ON compares them: ')[1].rstrip('.')}")
+    assert join(followed) == (0, HOUR)
+    assert followed.warnings == ()
+    (problem,) = compile_script(f"{GIVEN} {query.replace('(SELECT STREAM', '(SELECT')}").problems
+    assert (problem.code, problem.hint) == ("R105", "Write SELECT STREAM.")
+
+
+@pytest.mark.parametrize("test", SUBQUERIES.values(), ids=SUBQUERIES)
+def test_a_sub_query_over_columns_with_a_declared_order_is_accepted(test: str) -> None:
+    query = f"SELECT STREAM a.order_id FROM declared_orders AS a WHERE {test.format(right='declared_payments', on=within())}"
+    program = compile_script(f"{GIVEN} {query}")
+    assert join(program) == (0, HOUR)
+    assert program.warnings == ()

@@ -218,10 +218,16 @@ def read(text: str, node: exp.Expr, tables: Tables, bound: Bound) -> Inner:
 
 
 def _limit(query: exp.Select, tests: exp.Expr | None) -> str:
-    """Return what to add to a sub-query of a stream whose WHERE does not mention time."""
+    """Return what to add to a sub-query of a stream whose WHERE does not mention time.
+
+    Nothing for a WHERE with a range over columns: these may be event times, which a join can promote (R152).
+    """
     outer = tests.find_ancestor(exp.Select) if tests is not None else None
     where, around = query.args.get("where"), outer.args.get("from_") if outer is not None else None
     if around is None or (where is not None and any(c.name.lower() == "rowtime" for c in where.find_all(exp.Column))):
+        return ""
+    ranges = () if where is None else where.find_all(exp.Between, exp.GT, exp.GTE, exp.LT, exp.LTE)
+    if any(len({*part.find_all(exp.Column)}) > 1 for part in ranges):
         return ""
     inside, outside = query.args["from_"].this.alias_or_name, around.this.alias_or_name
     limit = f"{inside}.ROWTIME BETWEEN {outside}.ROWTIME - INTERVAL '1' HOUR AND {outside}.ROWTIME"

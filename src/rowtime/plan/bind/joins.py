@@ -242,7 +242,7 @@ class Joins:
         if not distance.timed and (given.get("on") or given.get("using") or given.get("method")):
             if not compares_windows(clause, distance.rest):
                 if clause.node.meta.get("subquery"):
-                    raise self._timeless(clause)
+                    raise self._timeless(clause, untimed, distance.rest)
                 self.sources.warnings.append(untimed.judge(distance.rest))
             return replace(distance, low=0, high=0)
         times = None if distance.timed else untimed.times(distance.rest)
@@ -283,9 +283,15 @@ class Joins:
         names = names if "ROWTIME" not in names else ["ROWTIME", "ROWTIME"]
         return [f"{one.alias}.{name}" for one, name in zip(firsts, names, strict=True)]
 
-    def _timeless(self, clause: Clause) -> Refused:
-        """Refuse a sub-query of a stream without a condition on time: it is unknown which rows it means."""
+    def _timeless(self, clause: Clause, untimed: Untimed, rest: Sequence[exp.Expr]) -> Refused:
+        """Refuse a sub-query of a stream without a condition on rowtimes: it is unknown which rows it means.
+
+        Raises ``PromotedInputs`` as `Untimed.times` does.
+        """
         left, right = clause.inputs[0][0].alias, clause.inputs[1][0].alias
+        if (times := untimed.times(rest)) is not None:
+            what = f"a sub-query of the stream {right} compares other times than the rowtimes"
+            return untimed.refused("R152", what, times)
         what = f"a sub-query of the stream {right} does not limit the time of its rows"
         limit = f"{right}.ROWTIME BETWEEN {left}.ROWTIME - INTERVAL '1' HOUR AND {left}.ROWTIME"
         return self._refused("R152", what, clause.node.this, f"Limit the time between them, in its WHERE: {limit}.")
