@@ -439,6 +439,7 @@ PACKAGES: Final = {
     "cli": "the command line",
     "web": "the console",
     "testing": "transcripts",
+    "audit_spark": "what jobs of Spark lose",
     "profiling": "disorder of rows, before a run",
     "api": "the Python API",
     "audit": "traces, replays, verification",
