@@ -84,6 +84,7 @@ def verified(place: Checkpoint, pipeline: Pipeline, received: Received) -> Verif
         raise refuse(
             "R405", f"{place.folder} has no tick to verify", "Give the checkpoint folder of a pipeline that has run."
         )
+    place.check_identity(entry)
     if place.published < entry["tick"]:
         hint = "While the pipeline runs, ask again; if it has died, start it, which finishes the tick."
         raise refuse("R408", f"the rows of tick {entry['tick']} have not all been delivered", hint)

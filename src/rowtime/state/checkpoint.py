@@ -97,16 +97,16 @@ class Checkpoint:
 
     @property
     def identity(self) -> str:
-        """Return the checkpoint's id, wherever its folder is; empty for one that an older version wrote last.
-
-        Raises ``Failure`` (R406) if it has lost the one that its journal knows.
-        """
+        """Return the checkpoint's id, wherever its folder is; empty for one that an older version wrote last."""
         path = self.folder / IDENTITY
-        identity = path.read_text(errors="replace") if path.exists() else ""
-        if identity != (self.journal.last() or {}).get(IDENTITY, identity):
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def check_identity(self, entry: Entry | None) -> None:
+        """Raise ``Failure`` (R406) if the checkpoint has lost the id that an entry of its journal knows."""
+        identity = self.identity
+        if identity != (entry or {}).get(IDENTITY, identity):
             state = "has changed since rowtime wrote it" if identity else "is gone"
-            raise files.damaged(f"{path}, by which the targets know this checkpoint, {state}")
-        return identity
+            raise files.damaged(f"{self.folder / IDENTITY}, by which the targets know this checkpoint, {state}")
 
     @property
     def driven(self) -> bool:
@@ -137,6 +137,7 @@ class Checkpoint:
 
     def _identify(self) -> None:
         """Give a new checkpoint an id. Raises ``Failure`` (R406) if it has lost the one that its journal knows."""
+        self.check_identity(self.journal.last())
         identity = self.identity
         self.own = identity or uuid.uuid4().hex
         if not identity:

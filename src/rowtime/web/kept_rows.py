@@ -58,7 +58,8 @@ def refused_rows(checkpoint: Checkpoint, gate: str, entry: Entry, columns: Seque
 
 
 def written_rows(node: Sink, home: Home, checkpoint: Checkpoint, entry: Entry) -> Kept:
-    """Return the rows of an output. Raises ``Refused`` (R706) if rowtime cannot read it back."""
+    """Return the rows of an output. Raises ``Refused`` (R706) if rowtime cannot read it back, or ``Failure`` (R406)."""
+    checkpoint.check_identity(entry)
     total = _published(node, checkpoint, entry)
     options = dict(node.options)
     if node.format in ("parquet", "csv", "json"):
